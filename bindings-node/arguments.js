@@ -1,6 +1,6 @@
 'use strict'
 
-// What callers pass, checked as far as JavaScript does it best: names, functions, URLs. The native
+// Checks what callers pass, where JavaScript does that best: names, functions, URLs. The native
 // half checks the values.
 
 const { fileURLToPath, URL } = require('node:url')
@@ -11,7 +11,7 @@ function invalidArgument(message) {
   return new native.RandflakeError('INVALID_ARGUMENT', message)
 }
 
-/** Makes a class complain in our own way when it is called without `new`. */
+/** Makes a class throw our own error when it is called without `new`. */
 function onlyWithNew(type) {
   const checked = new Proxy(type, {
     apply() {
@@ -36,11 +36,11 @@ function mustBe(what, form, got) {
   return invalidArgument(`${what} must be ${form}, got ${native.describe(got)}`)
 }
 
-/** Returns an object that has no other names than these. */
+/** Returns an object that has only these names. */
 function withNames(what, value, names, { code = 'INVALID_ARGUMENT', form = 'an object' } = {}) {
   const list = names.join(', ')
   const isObject = typeof value === 'object' && value !== null
-  // A list or a Map has no names, or hides them: what it says would be left out in silence.
+  // A list or a Map has no names, or hides them: its contents would be silently ignored.
   const isIterable = isObject && Symbol.iterator in value
   if (!isObject || isIterable) {
     const got = isIterable ? 'an iterable' : native.describe(value)
@@ -87,7 +87,7 @@ function leaseOptions(options, ...also) {
   return optionsOf(options, ...also, ...LEASED)
 }
 
-/** Returns these arguments, of which the options, the one at `place`, may have come alone. */
+/** Returns these arguments; the options, at `place`, may have been the only one. */
 function withOptions(given, place, ...also) {
   const [first] = given
   const isAlone = given.length === 1 && typeof first === 'object' && first !== null
@@ -99,7 +99,7 @@ function withOptions(given, place, ...also) {
 
 /**
  * Returns a clock as one function for the native half: without an argument it returns unix seconds,
- * with one it sleeps for so many and returns whether it can.
+ * with one it sleeps for that many seconds and returns whether it can.
  */
 function clockOf(clock) {
   if (clock === undefined) return undefined
@@ -146,7 +146,7 @@ function storeOf(store) {
   }
 }
 
-/** The names of what listLeases and inspectLease return of a node id. */
+/** The names of what listLeases and inspectLease return for a node id. */
 const STATUS = ['nodeId', 'state', 'start', 'endExclusive', 'secondsLeft', 'isFar', 'note']
 
 function checkStatus(lease) {
@@ -155,7 +155,7 @@ function checkStatus(lease) {
 
 const DESCRIPTION = ['fields', 'tickMs', 'epochMs', 'sequence', 'unsigned', 'nodeSplit']
 
-/** Takes the name of a preset, or what describes another layout. */
+/** Takes the name of a preset, or the description of another layout. */
 function checkLayout(layout) {
   if (typeof layout !== 'string') {
     withNames('a layout', layout, DESCRIPTION, { form: 'the name of a preset or an object' })
@@ -168,8 +168,8 @@ function unixMsOf(time) {
 }
 
 /**
- * Returns store, secret and options, with what the environment has of those that were not given. Its
- * secret may have been found before.
+ * Returns store, secret and options; missing ones come from the environment. Its secret may have
+ * been found before.
  */
 function withEnvironment(store, secret, options, found) {
   const { env } = process
@@ -178,7 +178,7 @@ function withEnvironment(store, secret, options, found) {
     secret: secret ?? found ?? native.environmentSecret(env),
     options,
   }
-  // Where both were given nothing is taken: under another namespace a secret repeats ids.
+  // If both were given, nothing is taken: under another namespace a secret repeats ids.
   const isGiven = store !== undefined && secret !== undefined
   if (isGiven || options.namespace !== undefined) return settings
   const namespace = native.environmentNamespace(env)

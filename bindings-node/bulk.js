@@ -6,7 +6,7 @@ const { invalidArgument, mustBe } = require('./arguments.js')
 
 const { encrypt } = native
 
-/** How long the native half makes each text of `encodeStrings`, by spaces in front. */
+/** The length to which the native half pads each text of `encodeStrings`, with leading spaces. */
 const textLength = native.encodeStrings(new BigInt64Array(1), 0).length
 
 const SPACE = 32
@@ -31,7 +31,7 @@ function mustBeDone(done) {
   if (!done) throw workerIsEnding()
 }
 
-/** Says which element is wrong: the first that `read`, which takes one, refuses. */
+/** Says which element is wrong: the first that `read`, which takes an element, refuses. */
 function faultOf(elements, read) {
   for (const [index, element] of elements.entries()) {
     try {
@@ -43,7 +43,10 @@ function faultOf(elements, read) {
   return invalidArgument('an array changed while it was read')
 }
 
-/** Copies bigints into an array of 64 bits each; `read`, which takes one, says which are refused. */
+/**
+ * Copies bigints into an array of 64 bits each; `read`, which takes a bigint, says which are
+ * refused.
+ */
 function copyBigints(elements, numbers, read) {
   for (let index = 0; index < numbers.length; index++) {
     const element = elements[index]
@@ -53,7 +56,7 @@ function copyBigints(elements, numbers, read) {
   return numbers
 }
 
-/** Returns ids as a BigInt64Array; the native half refuses what holds none. */
+/** Returns ids as a BigInt64Array; the native half refuses anything that does not hold ids. */
 function idsOf(ids) {
   if (isBigInt64Array(ids)) return ids
   if (!Array.isArray(ids)) return native.signedIds(ids)
@@ -74,7 +77,7 @@ function decryptMany(inspector, ids) {
   return native.decryptMany(inspector, isText ? decodeStrings(ids) : idsOf(ids))
 }
 
-/** Makes the texts of many ids: to slice them takes a third of the time that single ones take. */
+/** Makes the texts of many ids: slicing them takes a third of the time of making single ones. */
 function encodeStrings(ids) {
   const numbers = idsOf(ids)
   let joined = native.encodeStrings(numbers, 0)
@@ -91,7 +94,7 @@ function encodeStrings(ids) {
   return texts
 }
 
-/** Reads many texts: to join them first takes half the time that handing over each does. */
+/** Reads many texts: joining them first takes half the time of passing each. */
 function decodeStrings(texts) {
   if (!Array.isArray(texts)) throw mustBe('texts', 'an array of strings', texts)
   const ids = newIds(texts.length)

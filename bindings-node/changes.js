@@ -1,6 +1,7 @@
 'use strict'
 
-// Tells a program of each change of a lease: on a diagnostics channel, and by a function of its own.
+// Notifies a program of each change of a lease: on a diagnostics channel, and by calling its
+// function.
 
 const { channel } = require('node:diagnostics_channel')
 const { mustBe } = require('./arguments.js')
@@ -8,7 +9,7 @@ const { ownOf } = require('./native.js')
 
 const everyChange = channel('randflake:lease')
 
-/** An exception of the program's function is a warning: it is none of the lease's. */
+/** An exception of the program's function becomes a warning: it does not concern the lease. */
 function warn(error) {
   const detail = error instanceof Error ? error.stack : String(error)
   const options = { type: 'LeaseChangeWarning', code: 'RANDFLAKE_LEASE_CHANGE', detail }

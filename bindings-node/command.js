@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 'use strict'
 
-// The command randflake. It writes to the standard streams by itself: nothing here may touch those
-// of `process`, which would make them non-blocking.
+// The command randflake. It writes to the standard streams by itself: nothing here may touch the
+// streams of `process`, which would make them non-blocking.
 
 const { native } = require('./native.js')
 const { serverOf } = require('./stores.js')

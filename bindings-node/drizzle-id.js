@@ -15,7 +15,10 @@ function invalidId(message) {
   return Object.assign(new Error(message), { code: 'INVALID_ID' })
 }
 
-/** Returns the id that a driver has given: decimal digits, a bigint, or a number if that is exact. */
+/**
+ * Returns the id that a driver has returned: decimal digits, a bigint, or a number if that is
+ * exact.
+ */
 function fromDriver(value) {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) {
     throw invalidId(
@@ -36,8 +39,8 @@ function fromDriver(value) {
 /**
  * Returns a function that declares columns.
  *
- * @param customType that of a dialect.
- * @param dataType what holds signed 64 bits there.
+ * @param customType the function of a dialect.
+ * @param dataType the type for signed 64 bits there.
  * @param forJsonSelect the SQL of the id as text. JSON has numbers, which JSON.parse rounds.
  */
 function idOf(customType, dataType, forJsonSelect) {
@@ -48,12 +51,12 @@ function idOf(customType, dataType, forJsonSelect) {
     const isText = options?.form !== undefined
     const builder = customType({
       dataType: () => dataType,
-      // Bigints: MySQL compares a string with a column by rounding both.
+      // Bigints, since MySQL compares a string with a column by rounding both.
       toDriver: isText ? (text) => form.decode(text) : checked,
       fromDriver: isText ? (value) => form.encode(fromDriver(value)) : fromDriver,
       forJsonSelect,
     })(name)
-    // Of a 'custom' column drizzle-zod and its like make a schema that takes anything.
+    // For a 'custom' column, drizzle-zod and its like make a schema that takes anything.
     builder.config.dataType = isText ? 'string' : 'bigint'
     return builder
   }

@@ -28,7 +28,7 @@ export interface AsBigint extends Driver {
  * `form` its text.
  *
  * A value that came as a rounded number, as in relational queries of drizzle-orm before 1.0, throws
- * an `Error` with the code `INVALID_ID`; so does what is no id in a query.
+ * an `Error` with the code `INVALID_ID`; so does a value in a query that is not a valid id.
  *
  * @param name of the column; the key's unless set.
  * @param options `form`: how the ids of the column look outside.

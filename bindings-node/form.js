@@ -1,14 +1,15 @@
 'use strict'
 
-// The option `form` of what goes into frameworks.
+// The option `form` of the adapters for frameworks.
 
 const { TextForm } = require('./text.js')
 
 const PLAIN = new TextForm()
 
-/** Returns the form that the options name, or else the plain one. */
+/** Returns the form in the options, or else the plain one. */
 function formOf(options = {}) {
-  // An option that nobody reads, or a Cloak in place of options, would let numbers out that it hides.
+  // An option that nobody reads, or a Cloak in place of options, would expose the numbers that it
+  // should hide.
   const { form = PLAIN, ...others } = options?.constructor === Object ? options : [options]
   if (form instanceof TextForm && Object.keys(others).length === 0) return form
   const message = 'the options can only have the name form, a TextForm'

@@ -29,19 +29,19 @@ const { inspectRawWith, layoutIn, layoutOf, warnIfEnding } = require('./layouts.
 const { Changes } = require('./changes.js')
 const { closedBefore, keptOptions, keptSecret, keptStore } = require('./lazy.js')
 
-/** Longest time that timers take. */
+/** The longest time that timers accept. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1
 
-/** From how many ids on it is worth asking before. */
+/** The number of ids from which it is worth asking first. */
 const LARGE_BATCH = 16_384
 
-/** Marks the arguments of a constructor as those of a generator that is leased already. */
+/** Marks the arguments of a constructor as for a generator that is already leased. */
 const leased = Symbol('leased')
 
 /** Which processes have the listener: all realms have one, but jest makes a `process` for each. */
 native.callBuffer.processes ??= new WeakSet()
 
-/** Has the leases end with the process; workers that are terminated end theirs by themselves. */
+/** Makes the leases end with the process; workers that are terminated end theirs by themselves. */
 function endLeasesAtExit() {
   const { processes } = native.callBuffer
   if (processes.has(process)) return
@@ -49,33 +49,36 @@ function endLeasesAtExit() {
   process.once('exit', () => native.endLeases())
 }
 
-// Taken out of `native`, where finding them would take 5 ns.
+// Taken out of `native`, where looking them up would take 5 ns.
 const { generate, generateString, fill, encrypt, decrypt } = native
 
-/** Where `generate` and `generateString` find which generator is meant: 5 ns sooner than in an argument. */
+/**
+ * Where `generate` and `generateString` find which generator is meant: 5 ns faster than as an
+ * argument.
+ */
 const meant = new Uint32Array(native.callBuffer.buffer, 0, 1)
 
-/** Where they leave whose id they have made. */
+/** Where they leave which generator made the id. */
 const owner = new Uint32Array(native.callBuffer.buffer, 4, 1)
 
 /** No generator has this index. */
 const NOBODY = 2 ** 32 - 1
 
-/** Nor this one: a lazy generator has it before its first id. `NOBODY` would be the erased owner. */
+/** The index of a lazy generator before its first id. `NOBODY` would be the erased owner. */
 const UNUSED = 2 ** 32 - 2
 
-// Where `generate` leaves an id: 10 ns sooner than a bigint can be returned.
+// Where `generate` leaves an id: 10 ns faster than returning a bigint.
 const signedId = new BigInt64Array(native.callBuffer.buffer, 8, 1)
 const unsignedId = new BigUint64Array(native.callBuffer.buffer, 8, 1)
 
 /**
- * Returns an id or its text if it is of the generator that was meant: before the native call, and
- * nowhere after it among these arguments, a debugger may stop and have another generator called.
+ * Returns an id or its text if it is from the generator that was meant: a debugger may stop and
+ * call another generator before the native call, but nowhere after it among these arguments.
  */
 function own(made, isOwn, flake, first) {
   if (isOwn && made !== undefined) return made
   if (made === false) return first(flake) // a lazy generator, which had no index yet
-  // In a worker that is being terminated the native half cannot throw, and the script runs on.
+  // In a worker that is being terminated, the native half cannot throw, and the script continues.
   if (made === undefined || owner[0] === NOBODY) throw workerIsEnding()
   throw new native.RandflakeError('INTERNAL', 'a debugger called another generator; call again')
 }
@@ -89,15 +92,15 @@ function generateManyWith(generator, n) {
   return ids
 }
 
-/** Returns the index of a generator, which a lazy one has from its first id on. */
+/** Returns the index of a generator; a lazy one has it from its first id on. */
 function indexOf(generator) {
   return typeof generator === 'function' ? UNUSED : native.generatorIndex(generator)
 }
 
 /**
  * What every generator has, so that structuredClone and postMessage throw instead of making an
- * empty object. They read what is enumerable, and into a Set. What only lists or compares
- * properties, as console.table and deepStrictEqual do, never comes to the getter in there.
+ * empty object. They read enumerable properties, and look into a Set. Code that only lists or
+ * compares properties, as console.table and deepStrictEqual do, never reaches the getter in there.
  */
 const uncloneable = new Set([
   {
@@ -112,7 +115,7 @@ let generatorOf
 let madeOf
 let close
 
-/** Makes the first id of a lazy generator; a class that extends ours has been called already. */
+/** Makes the first id of a lazy generator; a class that extends ours has already been called. */
 function firstRandflake(flake) {
   beginRandflake(flake)
   return Randflake.prototype.generate.call(flake)
@@ -136,7 +139,10 @@ function firstIndex(flake, index) {
 
 /** What Randflake, Snowflake and Tickets share. */
 class NumberGenerator {
-  /** That of the native half; of a lazy generator, before its first use, a function that makes it. */
+  /**
+   * The generator of the native half; for a lazy generator, before its first use, a function that
+   * makes it.
+   */
   #generator
   #name
 
@@ -173,7 +179,7 @@ class NumberGenerator {
   async generateManyAsync(n) {
     const generator = generatorOf(this)
     checkCount(n)
-    // An injected clock can only be asked on this thread.
+    // An injected clock can only be called on this thread.
     return native.generateManyAsync(generator, n) ?? generateManyWith(generator, n)
   }
 
@@ -247,7 +253,7 @@ class IdGenerator extends NumberGenerator {
   }
 }
 
-/** Makes a generator of a format: that of a secret, or a layout of the native half. */
+/** Makes a generator of a format: of a secret, or of a layout of the native half. */
 function create(format, nodeId, options) {
   return native.createGenerator(format, nodeId, options, clockOf(options.clock))
 }
@@ -258,7 +264,7 @@ let beginRandflake
 
 class Randflake extends IdGenerator {
   #index
-  /** Of a lazy generator, before its first use, a function that makes it. */
+  /** For a lazy generator, before its first use, a function that makes it. */
   #inspector
 
   static {
@@ -390,7 +396,7 @@ class Snowflake extends IdGenerator {
     const isLeased = nodeId === leased
     const checked = isLeased ? {} : manualOptions(options, 'layout')
     const layout = isLeased ? options : layoutIn(checked, 'twitter')
-    // A layout without node ids leaves nothing to choose.
+    // With a layout without node ids there is nothing to choose.
     const chosen = nodeId === undefined && layout.nodeBits === 0 ? [] : nodeId
     const made = generator ?? create(layoutOf(layout), chosen, checked)
     super(made, 'Snowflake')
@@ -539,7 +545,7 @@ class Tickets extends NumberGenerator {
   }
 }
 
-/** Returns the arguments of a constructor whose numbers are of no store: those of `testing.js`. */
+/** Returns the arguments of a constructor whose numbers come from no store: for `testing.js`. */
 module.exports.ticketsInMemory = (name, options) => [
   leased,
   name,

@@ -10,7 +10,7 @@ const { onlyWithNew } = require('./arguments.js')
 const operators = require('./operators.js')
 const published = require('./published.js')
 
-// One by one and by name, which is how `import { … }` finds them.
+// One by one and by name, so that `import { … }` finds them.
 module.exports.Randflake = generators.Randflake
 module.exports.Inspector = Inspector
 module.exports.initStore = operators.initStore

@@ -4,7 +4,7 @@ const { native } = require('./native.js')
 const { onlyWithNew, warnIfWeak, wrongThis } = require('./arguments.js')
 const { decryptMany, encryptMany, mustBeDone } = require('./bulk.js')
 
-// Taken out of `native`, where finding them would take 5 ns.
+// Taken out of `native`, where looking them up would take 5 ns.
 const { inspect, encrypt, decrypt } = native
 
 /** Where `inspect` leaves the parts of an id. */

@@ -14,7 +14,7 @@ function inspectRawWith(layout, id) {
   return { unixMs, nodeId, sequence, date: new Date(unixMs) }
 }
 
-/** Marks the arguments of a constructor as those of a layout that is made already. */
+/** Marks the arguments of a constructor as for a layout that is already made. */
 const made = Symbol('made')
 
 let layoutOf
@@ -69,7 +69,7 @@ class Layout {
   }
 }
 
-/** The ends of the layouts that were warned of. */
+/** The ends of the layouts for which a warning was given. */
 const endsWarnedOf = new Set()
 
 function warnIfEnding(layout) {

@@ -1,17 +1,19 @@
 'use strict'
 
-// Loads the native half, and has what both halves need.
+// Loads the native half, and holds what both halves need.
 
 const types = require('node:util/types')
 
 const { isPromise } = types
 
-/** Deno has no such function; there an external has no prototype, and nothing else that we make. */
+/**
+ * Deno has no such function; there an external has no prototype, unlike anything else that we make.
+ */
 const isExternal = types.isExternal ?? ((value) => Object.getPrototypeOf(value) === null)
 
 class RandflakeError extends Error {
   constructor(code, message, retryAfterMs, options) {
-    // With one argument that is the message, as in 2.1.
+    // A single argument is the message, as in 2.1.
     super(message ?? code, options)
     this.code = message === undefined ? 'INTERNAL' : code
     if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs
@@ -22,14 +24,14 @@ class RandflakeError extends Error {
   }
 }
 
-/** Loads the native half, or says why it cannot be loaded before what to do about it. */
+/** Loads the native half, or says first why it cannot be loaded, then what to do about it. */
 function loadBinding() {
   try {
     return require('./binding.js')
   } catch (error) {
     const causes = []
     for (let cause = error.cause; cause instanceof Error; cause = cause.cause) causes.push(cause)
-    // There is no WebAssembly of this package, which the loader looks for after all others.
+    // This package has no WebAssembly build, which the loader looks for last.
     const own = causes.filter(({ message }) => !/\bwasi\b/.test(message))
     const broken = own.find(({ code }) => code !== 'MODULE_NOT_FOUND')
     const [reason] = (broken ?? own[0] ?? error).message.split('\n')
@@ -53,7 +55,7 @@ const callBuffer = new BigInt64Array(new Shared(40))
 const binding = loadBinding()
 const loaded = binding.load(RandflakeError, callBuffer)
 
-/** Our `RandflakeError`, or that of the realm which was the first in this process or worker. */
+/** Our `RandflakeError`, or the one of the first realm in this process or worker. */
 const { RandflakeError: Loaded } = loaded
 
 /** Gives an error of the native half the class of this realm. */
@@ -63,7 +65,10 @@ function ownError(error) {
   return Object.setPrototypeOf(error, RandflakeError.prototype)
 }
 
-/** Returns what the native half has made as something of this realm, along with all it throws. */
+/**
+ * Returns what the native half has made as an object of this realm, and does the same for all it
+ * throws.
+ */
 function own(made) {
   if (typeof made === 'function') {
     return (...given) => {
@@ -83,14 +88,17 @@ function own(made) {
   return Object.isFrozen(made) ? Object.freeze(copy) : copy
 }
 
-// The native half makes objects and arrays of the main realm, and errors of the first one that loaded
-// it. Other realms, as each file of tests is with jest, have an `Error`, `Object` and `Array` of their
-// own.
+// The native half makes objects and arrays of the main realm, and errors of the first realm that
+// loaded it. Other realms, such as each test file with jest, have their own `Error`, `Object` and
+// `Array`.
 const isOwn = loaded instanceof Object && Loaded.prototype instanceof Error
 const functions = { ...binding, ...loaded }
 const native = isOwn ? functions : { ...own(functions), RandflakeError }
 
-/** Gives something else of the native half, as what it calls a function with, the classes of this realm. */
+/**
+ * Gives anything else from the native half, such as arguments of a callback, the classes of this
+ * realm.
+ */
 const ownOf = isOwn ? (made) => made : own
 
 module.exports = { native, ownOf }

@@ -1,4 +1,4 @@
-// The numbers of generators for Prometheus, by prom-client. Needs `prom-client` 14 or later.
+// Generator metrics for Prometheus, through prom-client. Needs `prom-client` 14 or later.
 
 import type { Registry } from 'prom-client'
 import type { Randflake, Snowflake } from './types/generators.js'
@@ -8,9 +8,10 @@ import type { Tickets } from './types/tickets.js'
 type Collected = Randflake | Snowflake | Tickets
 
 /**
- * Registers metrics of generators and of tickets. They are read when Prometheus asks, and cost nothing until then.
- * Those of generators have the label `generator`: `default`, or the name of each in an object. Those
- * of {@link Tickets} have the label `counter`: their own name, or that in the object.
+ * Registers metrics of generators and of tickets. They are read when Prometheus scrapes, and cost
+ * nothing until then. Metrics of generators have the label `generator`: `default`, or the name of
+ * each in an object. Metrics of {@link Tickets} have the label `counter`: their own name, or the
+ * name in the object.
  *
  * | name | type |
  * |---|---|
@@ -31,12 +32,12 @@ type Collected = Randflake | Snowflake | Tickets
  * | `randflake_tickets_reserve` | gauge |
  * | `randflake_tickets_store_errors_total{code}` | counter |
  *
- * Those of generators are there where a generator is given, those of tickets where tickets are.
- * Call it once for a registry, with all generators: prom-client refuses a second metric of a name.
- * Those of a lease are there while it is held, or tried to be.
+ * Generator metrics appear if a generator is given, ticket metrics if tickets are. Call it once for
+ * a registry, with all generators: prom-client refuses a second metric of a name. Lease metrics
+ * appear while a lease is held or being acquired.
  *
  * @param options `register`: a registry of prom-client; its own default one unless set.
- * @throws {RandflakeError} `INVALID_ARGUMENT` for what is none of these.
+ * @throws {RandflakeError} `INVALID_ARGUMENT` for anything else.
  * @example
  * const orders = await Randflake.leased('/var/lib/shop/ids.db', secret)
  * collect({ orders })

@@ -1,13 +1,13 @@
 'use strict'
 
-// The numbers of generators as metrics of prom-client. They are read when Prometheus asks.
+// Generator metrics for prom-client. They are read when Prometheus scrapes.
 
 const client = require('prom-client')
 const { invalidArgument, optionsOf } = require('./arguments.js')
 const { Layout, Randflake, Snowflake, Tickets } = require('./index.js')
 const { version } = require('./package.json')
 
-/** Name, kind, help, labels besides that of the generator, and what it reads of one. */
+/** Name, kind, help, labels other than the generator's, and what it reads from a generator. */
 const METRICS = [
   [
     'randflake_ids_generated_total',
@@ -75,7 +75,7 @@ const METRICS = [
   ],
 ]
 
-/** Those of tickets: besides the label of the counter, and what each reads of their numbers. */
+/** The metrics of tickets: labels other than the counter's, and what each metric reads. */
 const OF_TICKETS = [
   [
     'randflake_tickets_issued_total',
@@ -128,7 +128,7 @@ function isCollected(value) {
   return isGenerator(value) || value instanceof Tickets
 }
 
-/** Registers metrics whose values are read of all that have this label. */
+/** Registers metrics whose values are read from all objects with this label. */
 function registerAll(register, metrics, label, read) {
   for (const [name, kind, help, labels, valuesOf] of metrics) {
     const set = kind === 'Counter' ? 'inc' : 'set'
@@ -180,7 +180,7 @@ function isLeased(lease) {
   return lease?.store !== undefined
 }
 
-/** A summary observes one value after the other; here are a sum and a count. */
+/** A summary observes one value after another; here we have a sum and a count. */
 function registerDurations(register, read) {
   const help = 'How long requests to the store took.'
   const labelNames = ['generator']

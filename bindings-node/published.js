@@ -1,6 +1,6 @@
 'use strict'
 
-// The names of the published `randflake`, version 2.1, that were deprecated there already.
+// The names of the published `randflake`, version 2.1, that were already deprecated there.
 
 const v2 = require('./v2.js')
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// Runs statements of the native half on the client of a server: the caller's, or one of its own
-// for a URL. The native half writes them, and reads the rows.
+// Runs statements of the native half on the client of a server: the caller's, or its own for a URL.
+// The native half writes the statements, and reads the rows.
 
 const { randomUUID } = require('node:crypto')
 const { readFileSync } = require('node:fs')
@@ -9,13 +9,16 @@ const { readFileSync } = require('node:fs')
 /** How long to wait for a connection, and for an answer; for tests to change. */
 const timeout = { ms: 3000 }
 
-/** How long the server has to take note that a statement is to be cancelled. */
+/** How long the server has to accept the request to cancel a statement. */
 const CANCELLING_MS = 500
 
-/** The longest answer of etcd, in bytes: a thousand node ids, twice over. */
+/** The longest answer of etcd, in bytes: twice that of a thousand node ids. */
 const LONGEST_ANSWER = 2 ** 20
 
-/** Most rows, and most cells of one, that a store answers with; no statement asks for as many. */
+/**
+ * The most rows in an answer of a store, and the most cells in a row; no statement asks for as
+ * many.
+ */
 const MOST_ROWS = 2 ** 20
 
 /** PostgreSQL's answer to a statement in a transaction that has failed. */
@@ -24,7 +27,10 @@ const IN_TRANSACTION = '25P02'
 /** The answers of poolers to an option of a connection: protocol violation, feature not supported. */
 const REFUSES_OPTIONS = ['08P01', '0A000']
 
-/** What tells the clients of this module from those of its copies in other threads and contexts. */
+/**
+ * Distinguishes the clients of this module from the clients of its copies in other threads and
+ * contexts.
+ */
 const here = randomUUID()
 
 const ignore = () => {}
@@ -37,7 +43,7 @@ class Refusal {
   }
 }
 
-/** Does as `promise` does, but rejects with `why` when that takes too long, and then gives up. */
+/** Does what `promise` does, but rejects with `why` when that takes too long, and then gives up. */
 async function inTime(promise, why, giveUp) {
   let timer
   const late = new Promise((_, reject) => {
@@ -53,11 +59,12 @@ async function inTime(promise, why, giveUp) {
   }
 }
 
-/** Runs a statement of PostgreSQL; every cell is text, whatever types the program has set. */
+/** Runs a statement of PostgreSQL; every cell is text, no matter what types the program has set. */
 function runPostgres(client, text, values) {
   const types = { getTypeParser: () => String }
-  // Whoever cancels the wait of a commit for its standbys: the statement succeeds all the same, with a
-  // warning. Its text is in the language of the server, the name of PostgreSQL's source file is not.
+  // No matter who cancels a commit's wait for its standbys, the statement still succeeds, with a
+  // warning. Its text is in the language of the server, but the name of PostgreSQL's source file is
+  // not.
   let isConfirmed = true
   const notice = ({ file }) => {
     if (file?.endsWith('syncrep.c')) isConfirmed = false
@@ -69,9 +76,9 @@ function runPostgres(client, text, values) {
       if (!error && !isConfirmed) {
         return reject(new Error('its wait for standbys was cancelled, and it may not be on them'))
       }
-      // Asked afterwards: a BEGIN may have been waiting before the statement. Asked in here: after a
-      // promise another statement may have been answered, such as a ROLLBACK. A client that
-      // does not report it is one of a pool of our own, in which nothing begins a transaction.
+      // Checked afterwards: a BEGIN may have been queued before the statement. Checked here: after
+      // a promise, another statement may have been answered, such as a ROLLBACK. A client that does
+      // not report it is from our own pool, in which nothing begins a transaction.
       if (error) reject(error)
       else if ((client.getTransactionStatus?.() ?? 'I') === 'I') resolve(result.rows)
       else reject(new Refusal(IN_TRANSACTION, ''))
@@ -80,8 +87,8 @@ function runPostgres(client, text, values) {
 }
 
 /**
- * Runs statements on a client of the caller's. What takes too long ends on the server, or is withdrawn
- * if the client has not sent it yet: queries of the caller's may be before it.
+ * Runs statements on a client of the caller's. A statement that takes too long is ended on the
+ * server, or withdrawn if the client has not sent it yet: queries of the caller may be ahead of it.
  */
 function runPostgresClient(client, text, values) {
   let isSent = false
@@ -114,7 +121,7 @@ async function runPostgresPool(pool, text, values) {
   const lending = pool.connect()
   const giveBack = async () => (await lending).release()
   const client = await inTime(lending, 'the pool lent no connection', giveBack)
-  // The pool listens to an idle client only. An error event without a listener ends the process.
+  // The pool listens only to idle clients. An error event without a listener ends the process.
   client.on('error', ignore)
   let failed = true
   let cancelled
@@ -125,7 +132,7 @@ async function runPostgresPool(pool, text, values) {
     failed = false
     return rows
   } finally {
-    // With its connection a pooler forgets whose statement is to be cancelled.
+    // When the connection is gone, a pooler forgets whose statement to cancel.
     await cancelled?.catch(ignore)
     client.release(failed)
     client.off('error', ignore)
@@ -133,7 +140,7 @@ async function runPostgresPool(pool, text, values) {
 }
 
 /**
- * Has the server end what it does for a client of a pool: while it waits for a lock it does not
+ * Makes the server end what it does for a client of a pool: while it waits for a lock, it does not
  * notice that a connection was closed.
  */
 async function cancel(pool, { host, port, processID, secretKey }) {
@@ -148,13 +155,16 @@ async function cancel(pool, { host, port, processID, secretKey }) {
   await closed
 }
 
-/** The error with which a client of MySQL is refused whose statements are not committed by themselves. */
+/** The error that refuses a client of MySQL whose statements are not committed by themselves. */
 const NOT_COMMITTED = '25000'
 
-/** Errors of MySQL after which the server closes the connection: it shuts down, or somebody has ended it. */
+/**
+ * Errors of MySQL after which the server closes the connection: it is shutting down, or somebody
+ * has ended the connection.
+ */
 const CLOSING = [1053, 1079, 1927, 4031]
 
-/** Runs a statement with mysql2, every cell of whose answer is text. */
+/** Runs a statement with mysql2; every cell of the answer is text. */
 function queryMysql2(connection, sql, values) {
   const typeCast = (field) => field.string()
   const options = { sql, values, rowsAsArray: true, typeCast, namedPlaceholders: false }
@@ -168,7 +178,10 @@ function queryMysql2(connection, sql, values) {
   })
 }
 
-/** Resolves to the answer of a client of MySQL, which calls back or, of mariadb, may return a promise. */
+/**
+ * Resolves to the answer of a client of MySQL, which calls back or, with mariadb, may return a
+ * promise.
+ */
 function answerOf(call) {
   return new Promise((resolve, reject) => {
     const promised = call((error, answer) => (error ? reject(error) : resolve(answer)))
@@ -177,9 +190,9 @@ function answerOf(call) {
 }
 
 /**
- * Does as `queryMysql2`, with mariadb. An answer does not have its status; the connection has that of its
- * last answer, which may be one to the caller by the time we are told. So there is a statement behind, for
- * the moment in which the answer before it is the last one.
+ * Does what `queryMysql2` does, with mariadb. An answer does not have its status; the connection
+ * has the status of its last answer, which may be an answer to the caller by the time we are told.
+ * So a second statement follows, for the moment in which the answer before it is the last one.
  */
 async function queryMariadb(connection, sql, values = []) {
   const text = (column) => column.string()
@@ -190,7 +203,7 @@ async function queryMariadb(connection, sql, values = []) {
   }
   const ask = (sql, values, typeCast) => {
     const options = { sql, values, rowsAsArray: true, typeCast, namedPlaceholders: false }
-    // An insert id as it is, a BigInt, whatever the connection makes of them.
+    // An insert id stays a BigInt, no matter how the connection converts insert ids.
     const exact = { metaAsArray: false, insertIdAsNumber: false, supportBigNumbers: false }
     return answerOf((callback) => connection.query({ ...options, ...exact }, callback))
   }
@@ -200,10 +213,10 @@ async function queryMariadb(connection, sql, values = []) {
     return Array.isArray(answer) ? answer : { insertId: answer.insertId, serverStatus }
   } catch (error) {
     const { errno, sqlState, sqlMessage } = error
-    // From 45000 on they are its own; after those of class 08 there is no connection.
+    // Numbers from 45000 on are its own; after errors of class 08 there is no connection.
     const isSaid = errno >= 1000 && errno < 45000 && !sqlState?.startsWith('08')
     if (isSaid && !CLOSING.includes(errno)) throw new Refusal(errno, sqlMessage)
-    // Its message has the statement, too, with the token of a lease.
+    // Its message contains the statement, with the token of a lease.
     throw sqlMessage ? new Error(sqlMessage) : error
   }
 }
@@ -217,10 +230,12 @@ async function runMysql(query, connection, text, values) {
   return [[String(answer.insertId)]]
 }
 
-/** What a connection of the caller's does last for stores: several may have the same one. */
+/** The last task for stores on a connection of the caller: several stores may have the same one. */
 const turns = new WeakMap()
 
-/** Runs a statement on a connection of the caller's once those of other stores are answered. */
+/**
+ * Runs a statement on a connection of the caller once the statements of other stores are answered.
+ */
 function runMysqlInTurn(query, connection, text, values) {
   let isGivenUp = false
   const run = () => {
@@ -234,7 +249,7 @@ function runMysqlInTurn(query, connection, text, values) {
   })
 }
 
-/** Runs a statement on a connection of the caller's, whatever its settings are. */
+/** Runs a statement on a connection of the caller, no matter how it is set. */
 async function runMysqlClient(query, connection, text, values) {
   const { serverStatus } = await query(connection, 'do 0')
   if (serverStatus & 1) throw new Refusal(NOT_COMMITTED, '')
@@ -264,7 +279,7 @@ async function runMysqlPool(query, pool, text, values) {
   }
 }
 
-/** Makes rows of what Redis replied: lists of lists as they are, anything else is one row. */
+/** Makes rows from Redis's reply: lists of lists as they are, anything else as one row. */
 function rowsOfReply(reply) {
   const cells = (value) => {
     if (value instanceof Map) return [...value].flat().map(cell)
@@ -277,9 +292,9 @@ function rowsOfReply(reply) {
 }
 
 /**
- * Runs a command of Redis. With `wait`, the parameters of a WAIT, that is sent behind it on the same
- * connection, and its answer is returned, too: the native half judges it. `pipe` sends several commands;
- * a client that cannot do that is refused there, where a WAIT is needed.
+ * Runs a command of Redis. With `wait`, the parameters of a WAIT, that WAIT is sent after it on the
+ * same connection, and its answer is returned, too, for the native half to judge. `pipe` sends
+ * several commands; where a WAIT is needed, a client that cannot do that is refused.
  */
 async function runRedis(send, pipe, command, wait) {
   try {
@@ -324,8 +339,9 @@ function runSentinelOfNodeRedis(sentinel, text, parameters, wait) {
 }
 
 /**
- * Runs commands of a generator on a cluster. A namespace is one key, and what has no key is about the
- * node of the script before it. So all are sent by `pipelineOf` a key, which has one node.
+ * Runs commands of a generator on a cluster. A namespace is one key, and a command without a key is
+ * about the node of the script before it. So all are sent by `pipelineOf` a key, which has one
+ * node.
  */
 function runCluster(pipelineOf) {
   let key
@@ -337,7 +353,7 @@ function runCluster(pipelineOf) {
   }
 }
 
-/** Sends a command with the key in front: that says where a pipeline goes. */
+/** Sends a command with the key first, which decides where a pipeline goes. */
 async function pipelineOfIoredis(cluster, key, commands) {
   const routed = [['hget', key, 'floor'], ...commands.map((command) => ['call', ...command])]
   const replies = await cluster.pipeline(routed).exec()
@@ -354,12 +370,12 @@ function pipelineOfNodeRedis(cluster, key, commands) {
 }
 
 /**
- * Keeps one connection, opened when it is needed, and another one after a failure, or once it is no
- * longer open: other generators may have had it since the server was there last.
+ * Keeps one connection, opened when it is needed, and replaces it after a failure, or once it is no
+ * longer open: other generators may have used it since the server last answered.
  */
 function reconnecting(open, run, close, isOpen = () => true) {
   let opening
-  // One that was discarded before has a successor, on which another statement may run.
+  // A connection that was already discarded has a successor, on which another statement may run.
   const discard = (unwanted = opening) => {
     if (unwanted !== opening) return
     unwanted?.then(close).catch(() => {})
@@ -399,7 +415,7 @@ function driver(RandflakeError, ...names) {
   )
 }
 
-/** The certificates that are trusted besides the machine's, if a URL names some. */
+/** The certificates that are trusted in addition to the machine's, if a URL names some. */
 const trusted = ({ options: { sslrootcert } }) => sslrootcert && { ca: readFileSync(sslrootcert) }
 
 function postgresOf(address, RandflakeError) {
@@ -413,8 +429,9 @@ function postgresOf(address, RandflakeError) {
       this.connectionParameters.options = undefined
     }
   }
-  // The server ends a statement that no client waits for any more, as where the tables are locked. As an
-  // option of the connection: SET through a pooler would stay with one that others are given later.
+  // The server ends a statement that no client waits for any longer, as where the tables are
+  // locked. This is an option of the connection: SET through a pooler would stay with a connection
+  // that others are given later.
   let limit = { statement_timeout: Math.trunc((timeout.ms * 5) / 6) }
   const open = async () =>
     new Pool({
@@ -440,7 +457,7 @@ function postgresOf(address, RandflakeError) {
       try {
         return await run(text, values)
       } catch (error) {
-        // A pooler that accepts no options of a connection: statements are cancelled.
+        // This is a pooler that refuses options for a connection: statements are cancelled instead.
         if (limit === undefined || !REFUSES_OPTIONS.includes(error.code)) throw error
         limit = undefined
         return run(text, values)
@@ -507,7 +524,7 @@ function ioredisOf(address, { Redis }) {
     // Its own error only says that the connection is closed.
     await client.connect().catch((error) => Promise.reject(cause ?? error))
     client.stream.unref()
-    // By itself it would go on in database 0 where there is no such number.
+    // By itself it would continue in database 0 if there is no database of that number.
     await client.select(db).catch((error) => {
       client.disconnect()
       throw error
@@ -547,7 +564,10 @@ function nodeRedisOf(address, { createClient }) {
   )
 }
 
-/** Posts to a member of an etcd, and reads its answer, which whatever listens there may never end. */
+/**
+ * Posts to a member of an etcd, and reads its answer, which may never end if something else listens
+ * there.
+ */
 async function post(request, options, body) {
   const signal = AbortSignal.timeout(timeout.ms)
   const answer = await new Promise((resolve, reject) => {
@@ -580,7 +600,7 @@ function etcdOf(address) {
   let members = address.hosts
   let token
 
-  /** Asks the first member that answers: each operation may be repeated. */
+  /** Asks the first member that answers: any operation may be repeated. */
   const ask = async (path, body) => {
     const headers = { 'Content-Type': 'application/json', ...(token && { Authorization: token }) }
     let failure
@@ -609,7 +629,7 @@ function etcdOf(address) {
     async run(path, [body]) {
       if (name && token === undefined) await logIn()
       let answer = await ask(path, body)
-      // A token ends after a while.
+      // A token expires after a while.
       if (name && answer.status === 401) {
         await logIn()
         answer = await ask(path, body)
@@ -644,7 +664,7 @@ function clientOf(store, RandflakeError) {
     }
   }
   if (has('query') && has('execute')) {
-    // Those of mysql2 with promises have one with callbacks inside.
+    // Clients of mysql2 with promises have one with callbacks inside.
     const inner = [store.pool, store.connection].find((it) => typeof it?.query === 'function')
     const client = inner ?? store
     const canDo = (name) => typeof client[name] === 'function'
@@ -662,7 +682,7 @@ function clientOf(store, RandflakeError) {
   if (has('query') && has('connect')) {
     const isPool = 'totalCount' in store
     const client = isPool ? store.Client?.prototype : store
-    // A grant in a transaction of the caller's may be rolled back: then others get it, too.
+    // A grant in a transaction of the caller may be rolled back, and then others get it, too.
     if (typeof client?.getTransactionStatus === 'function') {
       return bind('postgresql', isPool ? runPostgresPool : runPostgresClient)
     }
@@ -697,7 +717,7 @@ function open(store, { RandflakeError, addressOf }) {
     return { ...clientOf(store, RandflakeError), passwords: [] }
   }
   const text = typeof store === 'string' || store instanceof URL ? String(store) : ''
-  // One reading of URLs for all clients: none is given a URL.
+  // URLs are read in one place for all clients: none of them is given a URL.
   const address = addressOf(text)
   if (!address) return undefined
   const { password, place, key } = address
@@ -719,7 +739,7 @@ function rowsOf(answered) {
   return copy(answered, (row) => copy(row, cell))
 }
 
-/** Returns what the native half takes for a store with a server; undefined for any other. */
+/** Returns what the native half needs for a store with a server; undefined for any other store. */
 function serverOf(store, native) {
   const opened = open(store, native)
   if (opened === undefined) return undefined
@@ -743,8 +763,8 @@ function serverOf(store, native) {
       return { failed: explain(error ?? {}) }
     }
   }
-  // Without a statement: the connection is to be given up.
-  // Of those with one URL, only one is asked.
+  // Without a statement, give up the connection. Among the generators with one URL, only one is
+  // asked.
   const either = async (statement) => (statement === null ? discard?.() : ask(statement))
   return { engine, url, place, run: either }
 }

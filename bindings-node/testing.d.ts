@@ -15,8 +15,8 @@ import { Tickets, type TicketsMetrics, type TicketsOptions } from './types/ticke
 /** What a test sets of a {@link FakeRandflake} or a {@link FakeSnowflake}. */
 export interface Fake {
   /**
-   * The time that its clock shows, in unix milliseconds. Set it to a `Date` or to unix milliseconds,
-   * unless a clock was given.
+   * The time that its clock shows, in unix milliseconds. Unless a clock was given, set it to a
+   * `Date` or to unix milliseconds.
    *
    * @throws {RandflakeError} `INVALID_ARGUMENT` if a clock was given.
    */
@@ -31,11 +31,11 @@ export interface Fake {
   advance(ms: number): void
 
   /**
-   * Lets the next call that would generate ids throw, or the next `times` calls.
+   * Makes the next call that would generate ids throw, or the next `times` calls.
    *
    * @param code `LEASE_UNAVAILABLE` (with the error of a store as its `cause`), `SEQUENCE_EXHAUSTED`,
-   *   `CLOCK_MOVED_BACK` or `LEASE_NOT_STARTED`, with `retryAfterMs`, 1000 unless set; or what
-   *   waiting does not help.
+   *   `CLOCK_MOVED_BACK` or `LEASE_NOT_STARTED`, with `retryAfterMs`, 1000 unless set; or an error
+   *   that waiting does not help.
    * @throws {RandflakeError} `INVALID_ARGUMENT` for a code that no call throws.
    * @example
    * const flake = new FakeRandflake()
@@ -44,8 +44,8 @@ export interface Fake {
   failNext(code: FakeFailure, options?: { retryAfterMs?: number; times?: number }): void
 
   /**
-   * Lets the store grant nothing from now on: the lease is `retrying` until its end, then `expired`,
-   * and calls throw `LEASE_UNAVAILABLE`. Set the time to get there.
+   * Makes the store grant nothing from now on: the lease is `retrying` until its end, then
+   * `expired`, and calls throw `LEASE_UNAVAILABLE`. Advance the clock to get there.
    *
    * @param code the code of the store's error; `STORE_UNAVAILABLE` unless set.
    */
@@ -55,7 +55,7 @@ export interface Fake {
   mendStore(): void
 }
 
-/** What a call that generates ids can fail with. */
+/** The errors with which a call that generates ids can fail. */
 export type FakeFailure = Extract<
   RandflakeErrorCode,
   | 'LEASE_UNAVAILABLE'
@@ -73,10 +73,13 @@ export type FakeFailure = Extract<
 export interface FakeOptions {
   /**
    * What its clock shows first, a `Date` or unix milliseconds; 2025-11-20T12:00:00Z unless set. The
-   * clock stands still; where a call would wait, it goes on by as much at once.
+   * clock stands still; where a call would wait, it advances by that much at once.
    */
   start?: Date | number | undefined
-  /** By how many milliseconds the clock goes on after each call that has generated ids; 0 unless set. */
+  /**
+   * By how many milliseconds the clock advances after each call that has generated ids; 0 unless
+   * set.
+   */
   tickMs?: number | undefined
   /**
    * Another clock instead, as in the constructor of {@link Randflake}, such as
@@ -108,12 +111,11 @@ export interface FakeSnowflakeOptions extends FakeOptions {
 }
 
 /**
- * What stands for the result of `Randflake.leased` in a test: no store, and the same ids in each
- * run.
+ * Replaces the result of `Randflake.leased` in a test: no store, and the same ids in each run.
  *
- * It is a {@link Randflake} whose clock and whose failures the test sets. All of them have one
- * secret, node id and time unless others are given, and then make the same ids. So it is not for
- * production: where `NODE_ENV` is `production` the constructor throws `INVALID_ARGUMENT`.
+ * It is a {@link Randflake} whose clock and failures the test sets. Unless others are given, all of
+ * them share one secret, node id and time, and make the same ids. So it is not for production:
+ * where `NODE_ENV` is `production` the constructor throws `INVALID_ARGUMENT`.
  *
  * @example
  * const flake = new FakeRandflake({ tickMs: 500 })
@@ -124,8 +126,8 @@ export class FakeRandflake extends Randflake implements Fake {
   constructor(options?: FakeRandflakeOptions)
 
   /**
-   * Stands for `Randflake.leased`: resolves to a fake of this secret. The store is not looked at, nor
-   * are options that mean nothing here.
+   * Stands in for `Randflake.leased`: resolves to a fake with this secret. Ignores the store, and
+   * options that mean nothing here.
    *
    * @example
    * jest.spyOn(Randflake, 'leased').mockImplementation(FakeRandflake.leased)
@@ -136,7 +138,7 @@ export class FakeRandflake extends Randflake implements Fake {
     options?: LeaseOptions,
   ): Promise<FakeRandflake>
 
-  /** Stands for `Randflake.lazy`, but has a lease at once; see {@link FakeRandflake.leased}. */
+  /** Stands in for `Randflake.lazy`, but has a lease at once; see {@link FakeRandflake.leased}. */
   static lazy(store?: unknown, secret?: Uint8Array | string, options?: LeaseOptions): FakeRandflake
 
   /** How the lease is doing at this moment, frozen; `null` once closed. */
@@ -150,17 +152,17 @@ export class FakeRandflake extends Randflake implements Fake {
 }
 
 /**
- * What stands for the result of `Snowflake.leased` in a test; see {@link FakeRandflake}. A layout
- * whose sequence begins at random has other ids in each run.
+ * Replaces the result of `Snowflake.leased` in a test; see {@link FakeRandflake}. A layout whose
+ * sequence begins at random has other ids in each run.
  */
 export class FakeSnowflake extends Snowflake implements Fake {
   /** @throws {RandflakeError} as the constructor of {@link Snowflake}. */
   constructor(options?: FakeSnowflakeOptions)
 
-  /** Stands for `Snowflake.leased`; see {@link FakeRandflake.leased}. */
+  /** Stands in for `Snowflake.leased`; see {@link FakeRandflake.leased}. */
   static leased(store?: unknown, options?: SnowflakeLeaseOptions): Promise<FakeSnowflake>
 
-  /** Stands for `Snowflake.lazy`; see {@link FakeRandflake.lazy}. */
+  /** Stands in for `Snowflake.lazy`; see {@link FakeRandflake.lazy}. */
   static lazy(store?: unknown, options?: SnowflakeLeaseOptions): FakeSnowflake
 
   /** How the lease is doing at this moment, frozen; `null` once closed. */
@@ -173,7 +175,7 @@ export class FakeSnowflake extends Snowflake implements Fake {
   mendStore(): void
 }
 
-/** What a call that hands out numbers can fail with. */
+/** The errors with which a call that hands out numbers can fail. */
 export type FakeTicketsFailure = Extract<
   RandflakeErrorCode,
   'LEASE_UNAVAILABLE' | 'LIFETIME_OVER' | 'FORKED' | 'CLOSED' | 'INTERNAL'
@@ -186,16 +188,16 @@ export interface FakeTicketsOptions {
    * `LIFETIME_OVER`.
    */
   start?: number | bigint | undefined
-  /** From a number to the next; 1 unless set. */
+  /** The difference from one number to the next; 1 unless set. */
   step?: number | bigint | undefined
 }
 
 /**
- * What stands for the result of `Tickets.leased` in a test: no store, and the same numbers in each run.
+ * Replaces the result of `Tickets.leased` in a test: no store, and the same numbers in each run.
  *
- * It is a {@link Tickets} whose failures the test sets. Each begins at its start, whatever others of
- * the same name have handed out. So it is not for production: where `NODE_ENV` is `production` the
- * constructor throws `INVALID_ARGUMENT`.
+ * It is a {@link Tickets} whose failures the test sets. Each begins at its start, even if others of
+ * the same name have handed out numbers. So it is not for production: where `NODE_ENV` is
+ * `production` the constructor throws `INVALID_ARGUMENT`.
  *
  * @example
  * const orders = new FakeTickets('orders', { start: 7, step: 2 })
@@ -203,36 +205,37 @@ export interface FakeTicketsOptions {
  */
 export class FakeTickets extends Tickets {
   /**
-   * @param name what its name says, as of the counter of a real one; `tickets` unless set.
+   * @param name its name, as that of the counter of a real one; `tickets` unless set.
    * @throws {RandflakeError} as {@link Tickets.leased}.
    */
   constructor(name?: string, options?: FakeTicketsOptions)
 
   /**
-   * Stands for `Tickets.leased`: resolves to a fake of this name, with its start and its step. The
-   * store is not looked at, nor are options that mean nothing here.
+   * Stands in for `Tickets.leased`: resolves to a fake with this name, start and step. Ignores the
+   * store, and options that mean nothing here.
    *
    * @example
    * jest.spyOn(Tickets, 'leased').mockImplementation(FakeTickets.leased)
    */
   static leased(store?: unknown, name?: string, options?: TicketsOptions): Promise<FakeTickets>
 
-  /** Stands for `Tickets.lazy`; see {@link FakeTickets.leased}. */
+  /** Stands in for `Tickets.lazy`; see {@link FakeTickets.leased}. */
   static lazy(store?: unknown, name?: string, options?: TicketsOptions): FakeTickets
 
   /**
-   * Lets the next call that would hand out numbers throw, or the next `times` calls.
+   * Makes the next call that would hand out numbers throw, or the next `times` calls.
    *
-   * @param code `LEASE_UNAVAILABLE`, with the error of a store as its `cause` and with `retryAfterMs`,
-   *   1000 unless set; or what waiting does not help.
+   * @param code `LEASE_UNAVAILABLE`, with the error of a store as its `cause` and with
+   *   `retryAfterMs`, 1000 unless set; or an error that waiting does not help.
    * @throws {RandflakeError} `INVALID_ARGUMENT` for a code that no call throws.
    */
   failNext(code: FakeTicketsFailure, options?: { retryAfterMs?: number; times?: number }): void
 
   /**
-   * Lets the store give no block from now on. Once the numbers that were drawn before are used up,
-   * calls throw `LEASE_UNAVAILABLE`, with the error of the store as its `cause`; or that error itself
-   * where waiting does not help, as `STORE_QUARANTINED` of a counter that has to be fenced.
+   * Makes the store give no block from now on. Once the numbers that were drawn before are used up,
+   * calls throw `LEASE_UNAVAILABLE`, with the error of the store as its `cause`; or that error
+   * itself where waiting does not help, such as `STORE_QUARANTINED` for a counter that must be
+   * fenced.
    *
    * @param code the code of the store's error; `STORE_UNAVAILABLE` unless set.
    * @param options `left`: how many numbers were drawn before; 0 unless set.
@@ -245,6 +248,6 @@ export class FakeTickets extends Tickets {
   /** Lets the store give blocks again, at once. */
   mendStore(): void
 
-  /** What was done, as if each block had ten numbers. */
+  /** What it has done, as if each block had ten numbers. */
   metrics(): TicketsMetrics
 }

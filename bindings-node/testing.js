@@ -8,7 +8,7 @@ const { clockOf, invalidArgument, mustBe, onlyWithNew, optionsOf } = require('./
 const { ticketsInMemory } = require('./generators.js')
 const { Randflake, RandflakeError, Snowflake, Tickets } = require('./index.js')
 
-/** Published, so that nobody takes it for a secret. */
+/** Published, so that nobody mistakes it for a secret. */
 const SECRET = '3b7ee0c9154f48d2a6907c1d5fb82e64'
 
 const START_MS = Date.UTC(2025, 10, 20, 12)
@@ -60,7 +60,7 @@ const OF_STORES_OF_TICKETS = [
 /** What a fake counts as a block of numbers. */
 const BLOCK = 10
 
-/** What calls a method of the class of which a generator is a fake. */
+/** Calls a method of the class that a generator fakes. */
 const call = Symbol('call')
 
 function failure(code, retryAfterMs, cause) {
@@ -104,7 +104,7 @@ class SetClock {
   }
 
   now() {
-    return (this.micros + 0.5) / 1e6 // the middle of a microsecond, since it may be a little off
+    return (this.micros + 0.5) / 1e6 // the middle of a microsecond, since it may be slightly off
   }
 
   sleep(seconds) {
@@ -147,7 +147,7 @@ class Setting {
   }
 }
 
-/** Returns a class that adds to one of ours what a test sets. */
+/** Returns a class that adds what a test sets to one of our classes. */
 function fakeOf(Real, name) {
   return class extends Real {
     #setting
@@ -347,7 +347,7 @@ class FakeSnowflake extends fakeOf(Snowflake, 'FakeSnowflake') {
   }
 }
 
-/** Returns those of the options of `leased` that mean something here. */
+/** Returns the options of `leased` that mean something here. */
 function kept({ ttlSeconds, namespace, maxWaitMs, maxDriftSeconds } = {}) {
   return { ttlSeconds, namespace, maxWaitMs, maxDriftSeconds }
 }
@@ -373,7 +373,7 @@ class FakeTickets extends Tickets {
     return new FakeTickets(name, { start, step })
   }
 
-  /** What a call for so many numbers throws where the store is broken. */
+  /** What a call for this many numbers throws while the store is broken. */
   #failure(count) {
     const error = this.#storeError
     if (error === null || this.#left >= count || this.#isClosed) return undefined
@@ -411,7 +411,7 @@ class FakeTickets extends Tickets {
     this.#wake()
   }
 
-  /** What was done, as if each block had ten numbers. */
+  /** What it has done, as if each block had ten numbers. */
   metrics() {
     const { numbersGenerated } = super.metrics()
     const blocksDrawn = Math.max(1, Math.ceil(numbersGenerated / BLOCK))

@@ -2,8 +2,8 @@
 // schemas that are shared with them.
 
 /**
- * What hides numbers: a `Cloak` of `randflake`, or anything that does the same. A browser has none,
- * since it has no secret: texts stay texts there.
+ * Hides numbers: a `Cloak` of `randflake`, or anything that does the same. A browser has none,
+ * since it has no secret: ids stay texts there.
  */
 export interface Hiding {
   /** Takes a signed 64-bit bigint, and returns another. */
@@ -13,8 +13,8 @@ export interface Hiding {
 }
 
 /**
- * How the ids of a column look outside: in JSON and in URLs. Without options as {@link encodeString}
- * writes them.
+ * How the ids of a column look outside: in JSON and in URLs. Without options, as
+ * {@link encodeString} writes them.
  *
  * @example
  * const users = new TextForm({ prefix: 'user' })
@@ -23,10 +23,10 @@ export interface Hiding {
  */
 export class TextForm {
   /**
-   * @param options `prefix`: what stands before each id and an underscore, so that a text tells of
-   *   what it is the id: 1 to 63 of the characters a-z and _, not first and not last an underscore,
-   *   as in TypeID. `cloak`: what hides the number, so that the number inside can be sortable, such
-   *   as a Snowflake.
+   * @param options `prefix`: what comes before an underscore and the id, so that a text shows what
+   *   it identifies: 1 to 63 of the characters a-z and _, neither beginning nor ending with an
+   *   underscore, as in TypeID. `cloak`: hides the number, so that the number inside can be
+   *   sortable, such as a Snowflake.
    * @throws an `Error` with the code `INVALID_ARGUMENT`
    */
   constructor(options?: {
@@ -57,8 +57,8 @@ export class TextForm {
  * Returns the text of an id: lower-case base32hex digits of the id as an unsigned number.
  *
  * @param id a signed 64-bit bigint.
- * @throws an `Error` with the code `INVALID_ID`. It is no `RandflakeError`, whose class comes with the
- *   native half: ask for its `code`, not by `instanceof`.
+ * @throws an `Error` with the code `INVALID_ID`. It is not a `RandflakeError`, whose class comes
+ *   with the native half: check its `code`, not `instanceof`.
  * @example
  * encodeString(4594531474933654033n) // '3vgoe12ccb8gh'
  */

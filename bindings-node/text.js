@@ -1,7 +1,7 @@
 'use strict'
 
-// The text of ids without the native half, for browsers: each byte is sent. The native half says more
-// exactly what is wrong with an id.
+// The text of ids without the native half, for browsers, where every byte counts. The native half
+// says more precisely what is wrong with an id.
 
 const { asIntN, asUintN } = BigInt
 

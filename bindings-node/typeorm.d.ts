@@ -14,25 +14,26 @@ export interface IdColumn<Value extends string | bigint> {
      */
     to(value: string | bigint | null | undefined): bigint | null | undefined
     /**
-     * Returns what the entity has of the number that a driver has read.
+     * Returns the entity's value for the number that a driver has read.
      *
-     * @throws {RandflakeError} `INVALID_ID` for a number that the driver has rounded, and for what is
-     *   no signed 64-bit number.
+     * @throws {RandflakeError} `INVALID_ID` for a number that the driver has rounded, and for what
+     *   is not a signed 64-bit number.
      */
     from(value: unknown): Value | null | undefined
   }
 }
 
 /**
- * Returns options of a column that holds ids: a `BIGINT` in the database, text in the entity. Primary
- * keys, foreign keys and others take the same; a foreign key needs a column with them, too.
+ * Returns options of a column that holds ids: a `BIGINT` in the database, text in the entity. Use
+ * the same for primary keys, foreign keys and other columns; a foreign key needs a column with
+ * these options, too.
  *
- * Conditions take text or a bigint: `{ id: Between(first, last) }`. The parameters of a query builder
- * go to the driver as they are: give them bigints, `form.decode(text)`.
+ * Conditions take text or a bigint: `{ id: Between(first, last) }`. The parameters of a query
+ * builder go to the driver as they are: pass bigints, `form.decode(text)`.
  *
  * @param options `form`: how the ids look in entities; as `encodeString` writes them unless set.
- *`asBigint`: true for bigints instead. TypeORM cannot save entities with relations then ("Do not
- *   know how to serialize a BigInt"), and takes no bigint for a condition: `delete(5n)` and
+ *`asBigint`: true for bigints instead. TypeORM then cannot save entities with relations ("Do not
+ *   know how to serialize a BigInt"), and does not accept a bigint as a condition: `delete(5n)` and
  *   `update(5n, …)` change every row in 0.3.20, and throw in 0.3.31.
  * @throws an error with the code `INVALID_ARGUMENT`
  * @example
@@ -54,9 +55,9 @@ export function id(options: {
 }): IdColumn<bigint>
 
 /**
- * Has `relationLoadStrategy: 'query'` work for one-to-many relations, and for one-to-one relations from
- * the side without the key: TypeORM gives their texts to the database as they are, which finds nothing.
- * Call it once; it holds for all data sources of this copy of TypeORM.
+ * Makes `relationLoadStrategy: 'query'` work for one-to-many relations, and for one-to-one
+ * relations from the side without the key: TypeORM passes their texts to the database as they are,
+ * which finds nothing. Call it once; it applies to all data sources of this copy of TypeORM.
  *
  * @param source a `DataSource`.
  * @throws an error with the code `INVALID_ARGUMENT`

@@ -7,8 +7,8 @@ const { formOf } = require('./form.js')
 const { encodeString, RandflakeError } = require('./index.js')
 
 const DECIMAL = /^-?\d{1,19}$/
-// Texts of ids that a driver could have read as another number, of which there is 1 in 3.7 million.
-// Shorter ones are of small numbers.
+// Texts of ids that a driver could have read as another number, which are 1 in 3.7 million. Shorter
+// texts are of small numbers.
 const DIGITS = /^\d{12,13}$/
 
 function invalidId(message) {
@@ -57,7 +57,7 @@ function id(options) {
   }
   const isText = (value) => !asBigint && typeof value === 'string'
   const shown = new Set()
-  /** Whether `from` has returned it: what TypeORM reads again after an INSERT, it hands over twice. */
+  /** Whether `from` has returned it: TypeORM passes what it reads again after an INSERT twice. */
   const isOwn = (value) => {
     if (!isText(value) || (DECIMAL.test(value) && !shown.has(value))) return false
     try {
@@ -74,7 +74,7 @@ function id(options) {
         value.transformValue(transformer)
         return value
       }
-      // Of a column that is an array, and of Any() and ArrayContains() in PostgreSQL.
+      // For a column that is an array, and for Any() and ArrayContains() in PostgreSQL.
       if (Array.isArray(value)) return value.map(transformer.to)
       return checkId(isText(value) ? form.decode(value) : value)
     },
@@ -100,7 +100,7 @@ function loadByQueries(source) {
   if (typeof source?.relationIdLoader?.loadManyToManyRelationIdsAndGroup !== 'function') {
     throw mustBe('source', 'a DataSource of TypeORM', source)
   }
-  const loader = Object.getPrototypeOf(source.relationIdLoader) // that of each query of this copy
+  const loader = Object.getPrototypeOf(source.relationIdLoader) // of all queries of this copy
   if (prepared.has(loader)) return
   prepared.add(loader)
   const { loadManyToManyRelationIdsAndGroup: group } = loader

@@ -15,11 +15,11 @@ export const RANDFLAKE_MAX_SEQUENCE: number
 export class ErrRandflakeDead extends RandflakeError {
   constructor()
 }
-/** The secret is no `Uint8Array` of 16 bytes. */
+/** The secret is not a `Uint8Array` of 16 bytes. */
 export class ErrInvalidSecret extends RandflakeError {
   constructor()
 }
-/** The lease is none, is another node's, or does not hold the current second. */
+/** The lease is not valid, belongs to another node, or does not cover the current second. */
 export class ErrInvalidLease extends RandflakeError {
   constructor()
 }
@@ -27,15 +27,15 @@ export class ErrInvalidLease extends RandflakeError {
 export class ErrInvalidNode extends RandflakeError {
   constructor()
 }
-/** The second has no more ids; the next one has. */
+/** The second has no more ids; the next second has. */
 export class ErrResourceExhausted extends RandflakeError {
   constructor()
 }
-/** The clock moved back, or shows no whole second. */
+/** The clock moved back, or does not show a whole second. */
 export class ErrConsistencyViolation extends RandflakeError {
   constructor()
 }
-/** What should be an id or its text is none. */
+/** The value is not a valid id or its text. */
 export class ErrInvalidID extends RandflakeError {
   constructor()
 }
@@ -43,7 +43,9 @@ export class ErrInvalidID extends RandflakeError {
 /** Returns the unix second. */
 export type Clock = () => number
 
-/** The seconds in which a node id may be used: unix seconds, the first one and the one after the last. */
+/**
+ * The seconds in which a node id may be used: the first unix second, and the one after the last.
+ */
 export interface Lease {
   /** 0 to 131071. */
   readonly nodeID: number
@@ -52,11 +54,11 @@ export interface Lease {
 }
 
 export interface Config {
-  /** The only user of its node id in its seconds is this generator. */
+  /** Only this generator may use its node id in its seconds. */
   readonly lease: Lease
   /** 16 bytes, which are copied. */
   readonly secret: Uint8Array
-  /** The machine's clock unless set. What it throws, `generate` throws. */
+  /** The machine's clock unless set. `generate` throws what it throws. */
   readonly clock?: Clock | undefined
 }
 
@@ -79,7 +81,7 @@ export interface Parts {
 export class Generator {
   /**
    * @throws {@link ErrInvalidLease}, {@link ErrInvalidNode}, {@link ErrInvalidSecret}, and
-   *   {@link ErrConsistencyViolation} for a clock that is no function
+   *   {@link ErrConsistencyViolation} for a clock that is not a function
    */
   constructor(config: Config)
   /**
@@ -100,7 +102,7 @@ export class Generator {
   extendLease(lease: Lease): void
   /** Returns the lease as it is now, frozen. */
   lease(): Lease
-  /** Returns what an id is made of, whoever made it, frozen. Throws {@link ErrInvalidID}. */
+  /** Returns what an id is made of, no matter who made it, frozen. Throws {@link ErrInvalidID}. */
   inspect(id: bigint): Parts
   /** Returns what the id of a text is made of. Throws {@link ErrInvalidID}. */
   inspectString(text: string): Parts

@@ -1,7 +1,7 @@
 'use strict'
 
-// The names of the published `randflake/v2`, version 2.1, for programs that were written for it. The
-// machinery is that of Randflake.
+// The names of the published `randflake/v2`, version 2.1, for programs that were written for it.
+// The implementation is that of Randflake.
 
 const { Randflake } = require('./generators.js')
 const { Inspector } = require('./inspector.js')
@@ -66,7 +66,7 @@ const ErrInvalidID = errorClass(
   'an id is a signed 64-bit bigint, or its text of at most 13 digits from 0-9 and a-v',
 )
 
-/** What each code of the core was. The others were not known, and pass through. */
+/** The error of 2.1 for each code of the core. Other codes did not exist, and pass through. */
 const errors = {
   INVALID_ID: ErrInvalidID,
   LEASE_NOT_STARTED: ErrInvalidLease,
@@ -82,7 +82,7 @@ function known(error) {
   return Class === undefined ? error : new Class({ cause: error })
 }
 
-/** Returns what a call returns; what it throws has its class of 2.1. */
+/** Returns what a call returns; its errors have their classes of 2.1. */
 function call(work) {
   try {
     return work()
@@ -125,7 +125,7 @@ let setClock
 class Generator {
   #lease
   #secret
-  /** The one that was set last, if any was. */
+  /** The one that was set last, if any. */
   #clock
   #isOnMachineClock
   #inspector
@@ -134,9 +134,9 @@ class Generator {
   #last
   /** The last id from before it was set back to the machine's clock, until a later one is made. */
   #lastAlone
-  /** The process that it is of. */
+  /** The process that it belongs to. */
   #process = native.forkId()
-  /** What the clock shows while this generator is told what an earlier one has issued. */
+  /** What the clock shows while this generator learns what an earlier one has issued. */
   #fixed
 
   static {
@@ -148,7 +148,7 @@ class Generator {
     const { lease, secret, clock } = config
     this.#lease = leaseOf(lease)
     if (!(secret instanceof Uint8Array) || secret.length !== 16) throw new ErrInvalidSecret()
-    // Of memory of its own: the caller may change his, or share it with other threads.
+    // In its own memory: the caller may change theirs, or share it with other threads.
     this.#secret = Uint8Array.from(secret)
     if (clock !== undefined && typeof clock !== 'function') throw new ErrConsistencyViolation()
     this.#clock = clock
@@ -225,7 +225,7 @@ class Generator {
     const wasOnMachineClock = this.#isOnMachineClock
     this.#isOnMachineClock = clock === undefined
     const [flake, before] = [this.#flake, this.#clock]
-    // A call may be in the middle of reading the clock before.
+    // A call may still be reading the previous clock.
     this.#clock = clock ?? before
     if (wasOnMachineClock === this.#isOnMachineClock || flake === undefined) return
     this.#flake = undefined
@@ -235,12 +235,12 @@ class Generator {
       return
     }
     try {
-      // All up to the last id, once more: these are not handed out.
+      // Makes all ids up to the last one again, without handing them out.
       const { timestamp, sequence } = this.#inspector.inspect(this.#last)
       this.#fixed = timestamp
       this.#made().fill(new BigInt64Array(sequence + 1))
     } catch (error) {
-      // Without memory, for one. Else the new one would begin anew.
+      // For instance without memory. Otherwise the new one would start over.
       ;[this.#flake, this.#clock, this.#isOnMachineClock] = [flake, before, true]
       throw error
     } finally {
@@ -273,5 +273,5 @@ module.exports.Generator = Generator
 module.exports.encodeString = encodeString
 module.exports.decodeString = decodeString
 
-/** For `published.js`. Not enumerable: it is no name of 2.1. */
+/** For `published.js`. Not enumerable: it is not a name of 2.1. */
 Object.defineProperty(module.exports, 'setClock', { value: setClock })

@@ -4,7 +4,7 @@
 
 const { exampleOf, formOf } = require('./form.js')
 
-/** Returns `id` with a copy of zod: its module, or what `require` gives. */
+/** Returns `id` with a copy of zod: its module, or what `require` returns. */
 module.exports = (z) =>
   function id(options) {
     if (z.codec === undefined) {
@@ -18,8 +18,8 @@ module.exports = (z) =>
       typeof input === 'number' ? `${expected}; a number may have been rounded` : expected
     const text = z.string({ error }).regex(new RegExp(form.pattern), { error })
     const number = z.int64()
-    // Else a schema of what comes out throws "BigInt cannot be represented in JSON Schema". In JSON an
-    // id is its text.
+    // Otherwise a schema of the output throws "BigInt cannot be represented in JSON Schema". In
+    // JSON an id is its text.
     number._zod.toJSONSchema = () => ({ type: 'string', pattern: form.pattern })
     return z.codec(text, number, {
       decode: (given) => form.decode(given),

@@ -1,4 +1,4 @@
-// With the copy of zod that a module imports: a bundle has it once.
+// With the copy of zod that a module imports, so that a bundle has it once.
 
 import * as z from 'zod'
 import idWith from './zod-id.js'

@@ -8,14 +8,14 @@ const STUBS: [&str; 5] =
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     pyo3_build_config::use_pyo3_cfgs();
-    // The record of the node ids in use and the fork handler live as long as the process, whatever
-    // an embedding program does with this library.
+    // The record of the node ids in use and the fork handler live as long as the process, no matter
+    // what an embedding program does with this library.
     let system = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
     if ["linux", "android", "freebsd", "netbsd", "openbsd"].contains(&system.as_str()) {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }
 
-    // A source distribution has the Python files beside the crate.
+    // A source distribution has the Python files next to the crate.
     let package = ["python/randflake", "../python/randflake"]
         .map(Path::new)
         .into_iter()

@@ -1,4 +1,4 @@
-//! What callers pass, checked: numbers are whole and in range, ids are bigints or text.
+//! Checks what callers pass: numbers are whole and in range, ids are bigints or text.
 
 use std::{ffi::CStr, time::Duration};
 
@@ -8,12 +8,12 @@ use zeroize::Zeroizing;
 
 use crate::ffi::{Value, copied, in_place};
 
-/// Largest number up to which numbers hold every integer.
+/// The largest number up to which numbers hold every integer.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// Objects of options, whose names `arguments.js` has checked. Each option may be missing.
 impl<'call> Value<'call> {
-    /// Takes what `read` makes of an option, which must be of this form.
+    /// Takes what `read` makes of an option; the option must be of this form.
     pub(crate) fn option<T>(
         self,
         name: &CStr,
@@ -64,7 +64,7 @@ pub(crate) fn default_namespace() -> String {
     "default".into()
 }
 
-/// Calls the methods of a builder for which there is an option.
+/// Calls the builder methods for which there is an option.
 macro_rules! set {
     ($builder:expr, $($method:ident: $option:expr,)+) => {{
         let mut builder = $builder;
@@ -98,11 +98,11 @@ pub(crate) fn node_id(value: Value<'_>, layout: &Layout) -> Result<u32> {
 pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
     let bytes = || copied::<u8>(value).map(|bytes| Secret::from_bytes(&Zeroizing::new(bytes)));
     let parsed = value.read_text(str::parse).or_else(bytes);
-    // Of a number, too, only the type: its digits may be those of a secret.
+    // Also for a number only the type: its digits may be a secret's.
     parsed.unwrap_or_else(|| Err(bindings::invalid_secret(value.type_name())))
 }
 
-/// Takes which node ids a namespace leases.
+/// Takes the node ids that a namespace leases.
 pub(crate) fn leased_nodes(value: Value<'_>) -> Result<NodeRanges> {
     value
         .read_text(str::parse)
@@ -119,7 +119,7 @@ pub(crate) fn id(value: Value<'_>) -> Result<Id> {
 
 pub(crate) fn numeric_id(value: Value<'_>) -> Result<Id> {
     const HINT: &str = "; BigInt.asIntN(64, id) makes an unsigned one signed";
-    // Drivers return such strings.
+    // Drivers return strings like this.
     const OF_STRING: &str =
         "a string; BigInt(id) reads decimal digits, decodeString(id) the text of an id";
     value.as_i64().map(Id::from).ok_or_else(|| {
@@ -142,7 +142,7 @@ pub(crate) fn raw(value: Value<'_>) -> Result<u64> {
     value.as_u64().ok_or_else(|| bindings::invalid_raw(not_64_bits(value, "")))
 }
 
-/// Says what is no 64-bit number, with a hint for a bigint.
+/// Says what is not a 64-bit number, with a hint for a bigint.
 fn not_64_bits(value: Value<'_>, hint: &str) -> String {
     if value.is_bigint() {
         format!("a bigint out of that range{hint}")

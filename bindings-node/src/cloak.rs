@@ -1,4 +1,4 @@
-//! What hides and reveals numbers.
+//! Hides and reveals numbers.
 
 use napi::bindgen_prelude::i64n;
 use napi_derive::napi;

@@ -41,11 +41,12 @@ fn open_server(
     let asked_url = url.to_owned();
     match ask(open, leases, opened, move |js| js.convert(asked_url))? {
         Some(server) => server.open(namespace),
-        None => RemoteStore::open(url, namespace), // its error says how a URL looks
+        None => RemoteStore::open(url, namespace), // its error says what a URL looks like
     }
 }
 
-/// Takes a server as `stores.js` describes it, undefined if the URL is of none, or the error of it.
+/// Takes a server as `stores.js` describes it, undefined if the URL does not name one, or its
+/// error.
 fn opened(answer: Value<'_>) -> Result<Option<Server>> {
     if let Some(failed) = answer.get(c"failed")? {
         let (code, message): (String, String) = failed.to().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What an environment, the main thread or a worker, has: its leases, and a table of its generators,
-//! those of tickets among them.
+//! What an environment, the main thread or a worker, has: its leases, and a table of its
+//! generators, including tickets.
 //!
 //! One function makes the ids of all of them: V8 calls a function that it knows beforehand 30 ns
-//! sooner than one of several.
+//! faster than one of several.
 
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ pub(crate) struct Environment {
     pub(crate) leases: Arc<Leases>,
     /// Where `generators.js` leaves the index of a generator before it calls, and finds the id.
     pub(crate) buffer: CallBuffer,
-    /// A call holds it while it runs; generators that come or go meanwhile change a copy.
+    /// A call holds it while it runs; generators that are added or removed meanwhile change a copy.
     generators: RefCell<Rc<Slab<Arc<dyn DynGenerator>>>>,
 }
 
@@ -49,12 +49,12 @@ pub(crate) trait DynGenerator: Batches + 'static {
         js.convert(())
     }
 
-    /// Promises that it has a first lease; undefined where it has none to wait for.
+    /// Promises that it has a first lease; undefined if there is none to wait for.
     fn first_lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
         js.convert(())
     }
 
-    /// Returns about how many bytes it takes outside of JavaScript's memory.
+    /// Returns roughly how many bytes it uses outside of JavaScript's memory.
     fn weight(&self) -> usize {
         size_of_val(self) + size_of::<u32>() * self.node_ids().len()
     }
@@ -62,13 +62,13 @@ pub(crate) trait DynGenerator: Batches + 'static {
 
 /// The batches of a generator, on the JavaScript thread, `here`, or on another one.
 pub(crate) trait Batches {
-    /// Checks whether so many ids would be refused, before there is memory for them.
+    /// Checks whether this many ids would be refused, before memory is allocated for them.
     fn check_fill(&self, count: usize, here: bool) -> Result<()>;
     /// After an error there are zeros.
     fn fill(&self, ids: &mut [i64], here: bool) -> Result<()>;
 }
 
-/// A generator as JavaScript has it. Dropping this removes it from the table.
+/// A generator as JavaScript sees it. Dropping this removes it from the table.
 pub(crate) struct Handle {
     pub(crate) generator: Arc<dyn DynGenerator>,
     /// The same, unless only the JavaScript thread can read its clock.
@@ -83,22 +83,23 @@ impl Environment {
         Ok(Self { leases, buffer: CallBuffer::new(buffer)?, generators: RefCell::default() })
     }
 
-    /// Makes an id of the generator whose index JavaScript has left; `None` where none has it.
-    /// In this order of `Option` and `Result`, which fits in two registers.
+    /// Makes an id with the generator whose index JavaScript has left; `None` if none has it.
+    /// `Option` and `Result` are in this order, which fits in two registers.
     #[inline]
     fn generate(&self) -> Option<Result<i64>> {
         let generators = Rc::clone(&self.generators.borrow());
         let index = self.buffer.generator();
         let made = generators.get(index as usize)?.generate();
-        // Not before: a clock written in JavaScript may have had generators generate, this one, too.
+        // Not earlier: a clock written in JavaScript may have called generators, including this
+        // one.
         self.buffer.set_owner(if made.is_ok() { index } else { CallBuffer::NOBODY });
         Some(made)
     }
 }
 
-/// Leaves the bits of an id in the call buffer, and whose id it is, which JavaScript has erased: in a
-/// worker that is being terminated, a script runs on where an error could not be thrown. Returns false
-/// where no generator has that index.
+/// Leaves the bits of an id in the call buffer, and whose id it is, which JavaScript has erased: in
+/// a worker that is being terminated, a script continues where an error could not be thrown.
+/// Returns false if no generator has that index.
 pub(crate) fn generate<'call>(
     environment: &Environment,
     js: Js<'call>,
@@ -118,7 +119,7 @@ pub(crate) fn generate_string<'call>(
     js.latin1(Id::from(made?).encode(&mut [0; Id::MAX_TEXT_LENGTH]))
 }
 
-/// What JavaScript takes as: no generator has this index.
+/// What JavaScript understands as: no generator has this index.
 #[cold]
 fn unknown(js: Js<'_>) -> Result<Value<'_>> {
     js.convert(false)

@@ -1,4 +1,4 @@
-//! Node-API made safe. The only place with `unsafe`; it imports nothing else of this crate.
+//! Node-API made safe. The only place with `unsafe`; it imports nothing else from this crate.
 #![allow(unsafe_code, reason = "Node-API is a C interface")]
 
 mod function;

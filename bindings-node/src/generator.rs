@@ -121,8 +121,8 @@ fn build<'call, F: Format<Id: Number>>(
     Handle::object(js, Arc::from(flake), None)
 }
 
-/// Fills an array and returns true. Without that it holds other numbers: in a worker that is being
-/// terminated, a script runs on where an error could not be thrown.
+/// Fills an array and returns true. Without that result the array holds other numbers: in a worker
+/// that is being terminated, a script continues where an error could not be thrown.
 pub(crate) fn fill([flake, ids]: [Value<'_>; 2]) -> Result<Value<'_>> {
     let Handle { generator, batches, .. } = flake.owned()?;
     let filled = match batches {
@@ -140,7 +140,7 @@ pub fn check_fill(flake: Value<'_>, count: f64) -> Outcome<()> {
 }
 
 /// Promises a batch that another thread makes, in memory that JavaScript gets only afterwards;
-/// undefined where only this thread can make it.
+/// undefined if only this thread can make it.
 #[napi]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
 pub fn generate_many_async(flake: Value<'_>, count: f64) -> Outcome<Value<'_>> {
@@ -186,7 +186,7 @@ pub fn lease_of(flake: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| flake.owned::<Handle>()?.generator.lease(flake.js()))
 }
 
-/// Returns what a generator has done; nothing for undefined, a lazy one that has not been used.
+/// Returns what a generator has done; zeros for undefined, a lazy generator that has not been used.
 #[napi]
 pub fn metrics_of(flake: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| {

@@ -1,4 +1,4 @@
-//! What reads the ids of a secret.
+//! Reads the ids of a secret.
 
 use napi::bindgen_prelude::{BigInt64Array, BigUint64Array, Uint32Array, i64n};
 use napi_derive::napi;
@@ -15,8 +15,8 @@ pub fn create_inspector(secret: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| secret.js().own(Inspector::new(&arguments::secret(secret)?)))
 }
 
-/// Leaves the parts of an id in the call buffer. `generators.js` makes an object of them: that takes a
-/// fifth of the time that making one here does.
+/// Leaves the parts of an id in the call buffer. `generators.js` makes an object of them: that
+/// takes a fifth of the time of making one here.
 #[allow(clippy::cast_precision_loss, reason = "unix seconds are far below 2^53")]
 pub(crate) fn inspect<'call>(
     environment: &Environment,
@@ -37,7 +37,7 @@ pub(crate) fn decrypt([inspector, id]: [Value<'_>; 2]) -> Result<Value<'_>> {
     id.js().convert(inspector.owned::<Inspector>()?.decrypt(arguments::id(id)?))
 }
 
-/// Copies the ids of a `BigUint64Array`, if they are signed numbers as well.
+/// Copies the ids of a `BigUint64Array`, if they are also signed numbers.
 #[napi]
 pub fn signed_ids(ids: Value<'_>) -> Outcome<BigInt64Array> {
     outcome(|| arguments::unsigned_ids(ids).map(BigInt64Array::new))

@@ -9,7 +9,7 @@ use crate::{
     ffi::{Js, Outcome, Value, outcome},
 };
 
-/// The last unix millisecond that JavaScript has a date for.
+/// The last unix millisecond for which JavaScript has a date.
 const LAST_DATE_MS: i64 = 8_640_000_000_000_000;
 
 /// Makes a layout.
@@ -56,7 +56,7 @@ pub fn layout_properties(layout: Value<'_>) -> Outcome<Value<'_>> {
     })
 }
 
-/// Takes the name of a preset, or what describes another layout.
+/// Takes the name of a preset, or the description of another layout.
 fn layout(value: Value<'_>) -> Result<Layout> {
     if let Some(preset) = value.read_text(str::parse) {
         return preset;
@@ -167,7 +167,7 @@ pub fn join_node(layout: Value<'_>, datacenter: Value<'_>, worker: Value<'_>) ->
     })
 }
 
-/// Returns the datacenter and the worker of a node id; null where node ids have no such parts.
+/// Returns the datacenter and the worker of a node id; null where node ids do not have these parts.
 #[napi]
 pub fn split_node(layout: Value<'_>, node_id: Value<'_>) -> Outcome<Option<Vec<u32>>> {
     outcome(|| {
@@ -199,7 +199,7 @@ pub fn with_epoch_ms<'call>(layout: Value<'call>, epoch_ms: Value<'call>) -> Out
     })
 }
 
-/// Returns what to warn of, or null.
+/// Returns the warning to give, or null.
 #[napi]
 pub fn layout_warning(layout: Value<'_>) -> Outcome<Option<String>> {
     outcome(|| Ok(layout.owned::<Layout>()?.warning()))

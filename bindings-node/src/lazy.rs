@@ -23,11 +23,11 @@ pub(crate) struct LazyLease<F: Format> {
     leased: Arc<Leased<F, EnvironmentClock>>,
     leases: Arc<Leases>,
     attempt: Mutex<Attempt>,
-    /// Of all threads that take the lease or wait for the one that does.
+    /// Shared by all threads that take the lease or wait for the one that does.
     pending: Pending,
 }
 
-/// What the last thread does, or has done, that was started to take the lease.
+/// What the last thread that was started to take the lease does, or has done.
 #[derive(Default)]
 struct Attempt {
     is_running: bool,
@@ -52,7 +52,7 @@ impl<F: Format> LazyLease<F> {
         taken
     }
 
-    /// Has a thread take the lease, unless one does, and waits for it so long at most.
+    /// Makes a thread take the lease, unless one already does, and waits for it at most this long.
     pub(crate) fn take_elsewhere(self: &Arc<Self>, max_wait: Duration) -> Result<()> {
         self.start()?;
         let mut waited = Duration::ZERO;
@@ -89,7 +89,8 @@ impl<F: Format> LazyLease<F> {
         })
     }
 
-    /// Returns whether a thread takes the lease, or gives back what came after the end.
+    /// Returns whether a thread is taking the lease, or giving back a lease that came after the
+    /// end.
     pub(crate) fn is_pending(&self) -> bool {
         Arc::strong_count(&self.pending) > 1
     }
@@ -100,7 +101,7 @@ impl<F: Format> LazyLease<F> {
     }
 }
 
-/// The attempt of a thread; ends even if that panics.
+/// The attempt of a thread; ends even if the thread panics.
 struct AttemptGuard<F: Format>(Arc<LazyLease<F>>);
 
 impl<F: Format> Drop for AttemptGuard<F> {

@@ -26,14 +26,14 @@ struct Collected<F: Format> {
     leased: Arc<Leased<F, EnvironmentClock>>,
     first: Arc<LazyLease<F>>,
     /// Whether the JavaScript thread runs the client of the store: a call that waits there for a
-    /// lease keeps the lease from coming.
+    /// lease keeps the lease from arriving.
     leases_here: bool,
 }
 
 impl<F: Format> Collected<F> {
     #[cold]
     fn generate_again(&self, error: Error) -> Result<i64> {
-        // Waits for a first lease alone, on a thread that has others to answer.
+        // Waits only for a first lease, on a thread that has other calls to serve.
         if !lacks_first_lease(&error) {
             return Err(self.leased.explain(error));
         }
@@ -43,7 +43,7 @@ impl<F: Format> Collected<F> {
         filled.map(|()| id[0]).map_err(|error| self.leased.explain(error))
     }
 
-    /// Recovers from the error of a call, which is to be repeated then. The JavaScript thread, `here`,
+    /// Recovers from the error of a call; then repeat the call. The JavaScript thread, `here`,
     /// never waits for what only it can do.
     #[cold]
     fn recover(&self, error: Error, here: bool) -> Result<()> {
@@ -58,7 +58,7 @@ impl<F: Format> Collected<F> {
         }
     }
 
-    /// Makes a batch, and once more after a recovery.
+    /// Calls, and calls once more after a recovery.
     fn with_lease(&self, here: bool, mut batch: impl FnMut(Call) -> Result<()>) -> Result<()> {
         let call = if here && self.leases_here { Call::default() } else { Call::OVER_RENEWALS };
         let made = batch(call).or_else(|error| {
@@ -133,7 +133,7 @@ impl<F: Format<Id: Number>> DynGenerator for Collected<F> {
     }
 
     fn weight(&self) -> usize {
-        const THREAD: usize = 32 << 10; // of its stack, and of the system
+        const THREAD: usize = 32 << 10; // for its stack, and for the system
         size_of::<randflake::Generator<F, EnvironmentClock>>()
             + size_of::<Leased<F, EnvironmentClock>>()
             + THREAD
@@ -173,8 +173,8 @@ pub fn lease<'call>(
     })
 }
 
-/// Checks the options of a generator with leased node ids: of a layout, or of a secret that is not yet
-/// looked at.
+/// Checks the options of a generator with leased node ids: of a layout, or of a secret that is not
+/// read yet.
 #[napi]
 pub fn check_lease_options(layout: Value<'_>, options: Value<'_>) -> Outcome<()> {
     outcome(|| {

@@ -25,13 +25,13 @@ pub(crate) struct Leases(Mutex<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Also those that were collected, until the store knows.
+    /// Includes collected ones, until the store knows.
     held: Vec<Arc<dyn Closeable>>,
     pending: Pending,
     ended: bool,
 }
 
-/// Each thread that asks the store for a lease keeps one until it has that, or none.
+/// Each thread that asks the store for a lease keeps one until it has a lease or has failed.
 pub(crate) type Pending = Arc<()>;
 
 /// A leased generator of either format, or tickets.
@@ -88,7 +88,7 @@ impl Leases {
         }
     }
 
-    /// Returns whether the environment has ended: no JavaScript runs any more.
+    /// Returns whether the environment has ended: JavaScript no longer runs.
     pub(crate) fn is_over(&self) -> bool {
         self.lock().ended
     }
@@ -99,7 +99,7 @@ impl Leases {
         if shared.ended { Err(ended()) } else { Ok(Arc::clone(&shared.pending)) }
     }
 
-    /// Takes in what holds something of a store, so that it ends with the environment.
+    /// Registers what holds something of a store, so that it ends with the environment.
     pub(crate) fn keep(&self, leased: Arc<dyn Closeable>) -> Result<()> {
         let mut shared = self.lock();
         if shared.ended {

@@ -1,8 +1,8 @@
 //! The native half of the npm package `randflake`: arguments in, a call into the core, a value
 //! out. The JavaScript half is its only caller and documents what users see.
 //!
-//! Functions of `#[napi]` are exported as they are. `load` returns those that are called for every
-//! id, which are quicker (see `ffi`).
+//! Functions of `#[napi]` are exported as they are. `load` returns the functions that are called
+//! for every id, which are faster (see `ffi`).
 #![allow(unreachable_pub, reason = "#[napi] takes pub functions only")]
 // It exports nothing to a test binary, which has no JavaScript engine.
 #![cfg_attr(test, allow(dead_code))]

@@ -8,7 +8,7 @@ use randflake_tickets::TicketsMetrics;
 
 use crate::ffi::{Js, Value};
 
-/// Makes the numbers of a generator with node ids of its own, which asks no store.
+/// Makes the metrics of a generator with node ids of its own, which asks no store.
 pub(crate) fn of_generator<'call>(js: Js<'call>, metrics: &Metrics) -> Result<Value<'call>> {
     object(js, metrics.ids_generated, &metrics.waits, 0, 0.0, &[], None)
 }
@@ -25,7 +25,7 @@ pub(crate) fn of_leased<'call>(js: Js<'call>, metrics: &LeasedMetrics) -> Result
     )
 }
 
-/// Makes the numbers of tickets.
+/// Makes the metrics of tickets.
 #[allow(clippy::cast_precision_loss, reason = "counts far below 2^53")]
 pub(crate) fn of_tickets(js: Js<'_>, metrics: TicketsMetrics) -> Result<Value<'_>> {
     let last_error = metrics.last_error.map(|error| js.error(&error)).transpose()?;

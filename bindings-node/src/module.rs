@@ -1,4 +1,4 @@
-//! What the module exports besides the functions of objects.
+//! What the module exports in addition to the functions of objects.
 
 use std::sync::{
     Arc,
@@ -26,9 +26,9 @@ pub fn load<'call>(
     error_class: Value<'call>,
     buffer: Value<'call>,
 ) -> Outcome<Value<'call>> {
-    // Where forks are reported by handlers alone, its own comes before those of later libraries.
+    // Where only handlers report forks, its own comes before the handlers of later libraries.
     let _ = ForkId::current();
-    // Where the linker cannot be told to pin this library (see build.rs), the loader is.
+    // Where the linker cannot be told to pin this library (see build.rs), the loader is told.
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
     outcome(|| {
         let js = error_class.js();
@@ -74,7 +74,7 @@ pub fn describe(value: Value<'_>) -> String {
     value.description()
 }
 
-/// Returns a number that is another one after a restore.
+/// Returns a number that changes after a restore.
 #[allow(clippy::cast_precision_loss, reason = "a count of forks and restores")]
 #[napi]
 pub fn fork_id() -> f64 {

@@ -1,4 +1,4 @@
-//! What an operator asks of a store. Each function returns a promise, and needs no secret.
+//! Operations on a store for operators. Each function returns a promise, and needs no secret.
 
 use std::ffi::CStr;
 
@@ -49,7 +49,7 @@ pub fn fence_store<'call>(store: Value<'call>, options: Value<'call>) -> Outcome
     })
 }
 
-/// Promises the second from which on the node ids that are left out have no lease.
+/// Promises the second from which the node ids that are left out have no lease.
 #[napi]
 pub fn set_node_ids<'call>(
     store: Value<'call>,

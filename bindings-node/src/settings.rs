@@ -1,4 +1,5 @@
-//! The settings of generators in the environment, which JavaScript passes: that of a worker is its own.
+//! The settings of generators in the environment, which JavaScript passes: a worker has its own
+//! environment.
 
 use std::ffi::CString;
 

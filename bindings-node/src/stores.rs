@@ -1,5 +1,5 @@
-//! Where leases come from: a file, or a server, which is reached through a client of JavaScript's.
-//! Rust writes the statements and waits on a thread of its own; `stores.js` runs them.
+//! Where leases come from: a file, or a server, which is reached through a JavaScript client. Rust
+//! writes the statements and waits on a thread of its own; `stores.js` runs them.
 
 use std::{
     collections::HashMap,
@@ -38,12 +38,12 @@ pub(crate) enum Store {
     Server(Server),
 }
 
-/// A server, and what runs statements on it.
+/// A server, and the client that runs statements on it.
 #[derive(Clone)]
 pub(crate) struct Server {
     engine: Engine,
     run: Arc<Callback>,
-    /// Under which all generators of an environment share one client.
+    /// The key under which all generators of an environment share one client.
     url: Option<String>,
     /// Where it is, for people.
     place: Option<String>,
@@ -52,7 +52,7 @@ pub(crate) struct Server {
 }
 
 impl Store {
-    /// Takes the path of a file, or a server as `stores.js` describes it; and the option that only
+    /// Takes the path of a file, or a server as `stores.js` describes it, with the option that only
     /// servers have.
     pub(crate) fn new(value: Value<'_>, allow_weak: Option<bool>) -> Result<Self> {
         let Some(path) = value.to() else {
@@ -97,7 +97,7 @@ impl Server {
         let protocol = Protocol::new(namespace, self.engine).allow_weak_store(self.allow_weak);
         let own = || {
             let mut client = HostClient(self.clone());
-            client.discard(); // a connection of before a restore
+            client.discard(); // a connection from before a restore
             Box::new(client) as Box<dyn Client>
         };
         let client = match &self.url {
@@ -132,7 +132,7 @@ pub struct Host {
     pub port: u16,
 }
 
-/// Reads the URL of a store, for `stores.js`; `undefined` for what is none.
+/// Reads the URL of a store, for `stores.js`; `undefined` for anything else.
 #[napi]
 pub fn address_of(store: Value<'_>) -> Outcome<Option<StoreAddress>> {
     outcome(|| {
@@ -178,7 +178,7 @@ impl Client for HostClient {
         let _ended = self.0.run.call(|js| js.convert(Null), |_| ());
     }
 
-    /// JavaScript gives up what it has opened itself, and nothing else.
+    /// JavaScript gives up only what it has opened itself.
     fn rest(&mut self) {
         self.discard();
     }
@@ -190,8 +190,7 @@ impl Drop for HostClient {
     }
 }
 
-/// Asks JavaScript, and waits for the answer while its environment lives. An answer that is late goes
-/// nowhere.
+/// Asks JavaScript, and waits for the answer while its environment lives. A late answer is dropped.
 pub(crate) fn ask<T: Send + 'static>(
     callback: &Callback,
     leases: &Leases,
@@ -241,7 +240,7 @@ fn unavailable(why: &str) -> Error {
     Error::new(ErrorKind::StoreUnavailable, format!("cannot use the store: {why}"))
 }
 
-/// Promises that a namespace is there: that of a layout, or of a secret.
+/// Promises that a namespace exists, for a layout or a secret.
 #[napi]
 pub fn init_store<'call>(
     store: Value<'call>,

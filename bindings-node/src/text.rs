@@ -8,7 +8,7 @@ use crate::{
     ffi::{Value, in_place},
 };
 
-/// How many texts are in one string: each slice of it keeps all of it in memory.
+/// How many texts are in one string: each slice keeps the whole string in memory.
 const TEXTS_AT_ONCE: usize = 64;
 
 pub(crate) fn encode_string([id]: [Value<'_>; 1]) -> Result<Value<'_>> {
@@ -20,7 +20,7 @@ pub(crate) fn decode_string([text]: [Value<'_>; 1]) -> Result<Value<'_>> {
 }
 
 /// Returns the texts of some ids from `start` on as one string, each with spaces in front up to the
-/// longest length; an empty one at the end. `bulk.js` slices it: to make each text here takes three
+/// longest length; an empty one at the end. `bulk.js` slices it: making each text here takes three
 /// times as long.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
 pub(crate) fn encode_strings([ids, start]: [Value<'_>; 2]) -> Result<Value<'_>> {
@@ -40,8 +40,8 @@ pub(crate) fn encode_strings([ids, start]: [Value<'_>; 2]) -> Result<Value<'_>> 
     ids.js().latin1(&texts[..Id::MAX_TEXT_LENGTH * count])
 }
 
-/// Reads texts that `bulk.js` has joined with commas, and returns whether each was an id: to find
-/// out which one is not takes no speed.
+/// Reads texts that `bulk.js` has joined with commas, and returns whether each was an id: finding
+/// out which one is not does not have to be fast.
 pub(crate) fn decode_strings([texts, ids]: [Value<'_>; 2]) -> Result<Value<'_>> {
     let internal = || Error::new(ErrorKind::Internal, "joined texts go into a BigInt64Array");
     let texts = texts.to::<String>().ok_or_else(internal)?;

@@ -1,5 +1,5 @@
-//! Threads that wait for JavaScript. Those of libuv's pool are few, names and files need them as
-//! well, and a process or a worker that ends waits for what they do.
+//! Threads that wait for JavaScript. libuv's pool has few threads, which names and files need, too,
+//! and a process or a worker that ends waits for their work.
 
 use std::{
     collections::VecDeque,
@@ -8,10 +8,11 @@ use std::{
     thread,
 };
 
-/// What a thread is to do.
+/// What a thread should do.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads of one generator. There are some at most, and none while there is nothing to do.
+/// The threads of one generator. Their number is limited, and none exist while there is nothing to
+/// do.
 #[derive(Default)]
 pub(crate) struct Threads(Mutex<Queue>);
 
@@ -29,8 +30,8 @@ pub(crate) fn start(job: Job) -> io::Result<()> {
 impl Threads {
     const MOST: usize = 8;
 
-    /// Has a thread do the job: a new one, or, where there are as many as there may be, the first
-    /// one that is done with its earlier jobs.
+    /// Makes a thread do the job: a new one, or, if the limit is reached, the first one that has
+    /// finished its earlier jobs.
     pub(crate) fn start(self: &Arc<Self>, job: Job) -> io::Result<()> {
         let mut queue = self.lock();
         queue.jobs.push_back(job);
@@ -38,7 +39,7 @@ impl Threads {
             return Ok(());
         }
         let threads = Arc::clone(self);
-        // With the lock: where none can be started, the job is still there to be taken back.
+        // Under the lock: if no thread can be started, the job is still there to be taken back.
         match start(Box::new(move || threads.work())) {
             Ok(()) => queue.running += 1,
             Err(_) if queue.running > 0 => {}

@@ -26,8 +26,8 @@ use crate::{
 struct Collected {
     tickets: Arc<Tickets>,
     leases: Arc<Leases>,
-    /// Whether the JavaScript thread runs the client of the store: a call that waits there for a block
-    /// keeps the block from coming.
+    /// Whether the JavaScript thread runs the client of the store: a call that waits there for a
+    /// block keeps the block from arriving.
     draws_here: bool,
 }
 
@@ -41,8 +41,8 @@ impl Collected {
         self.tickets.generate()
     }
 
-    /// Waits on the JavaScript thread for the first block: no longer than for any other one, since that
-    /// thread has others to answer.
+    /// Waits on the JavaScript thread for the first block: no longer than for any other block,
+    /// since that thread has other calls to serve.
     fn first_block(&self) -> Result<()> {
         let clock = EnvironmentClock::new(&self.leases);
         let mut waited = Duration::ZERO;
@@ -92,7 +92,7 @@ impl DynGenerator for Collected {
     }
 
     fn weight(&self) -> usize {
-        const THREAD: usize = 32 << 10; // of its stack, and of the system
+        const THREAD: usize = 32 << 10; // for its stack, and for the system
         size_of::<Tickets>() + THREAD
     }
 }
@@ -114,8 +114,8 @@ impl Batches for Collected {
     }
 }
 
-/// Promises what hands out the numbers of a counter. `lazily` returns what draws its first block with
-/// its first number.
+/// Promises the object that hands out the numbers of a counter. `lazily` returns one that draws its
+/// first block with its first number.
 #[napi]
 pub fn lease_tickets<'call>(
     store: Value<'call>,
@@ -145,7 +145,7 @@ pub fn lease_tickets<'call>(
     })
 }
 
-/// Returns what draws from a counter in the memory of this process, for `testing.js`.
+/// Returns an object that draws from a counter in the memory of this process, for `testing.js`.
 #[napi]
 pub fn tickets_in_memory<'call>(
     name: Value<'call>,
@@ -187,7 +187,7 @@ fn with_options(builder: TicketsBuilder, options: Value<'_>) -> Result<TicketsBu
     ))
 }
 
-/// Promises that a namespace of tickets is there.
+/// Promises that a namespace of tickets exists.
 #[napi]
 pub fn init_tickets<'call>(
     store: Value<'call>,
@@ -216,7 +216,7 @@ fn number(value: Value<'_>) -> Option<u64> {
     value.as_u64().or_else(|| arguments::integer(value)?.try_into().ok())
 }
 
-/// Returns what was done: by `undefined`, a lazy object that has not been used, nothing.
+/// Returns what an object has done: nothing for `undefined`, a lazy object that has not been used.
 #[napi]
 pub fn metrics_of_tickets(tickets: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| {
@@ -253,7 +253,7 @@ pub fn list_tickets<'call>(store: Value<'call>, options: Value<'call>) -> Outcom
     })
 }
 
-/// Promises what a store knows of a counter once that is fenced.
+/// Promises what a store knows of a counter once it is fenced.
 #[napi]
 pub fn fence_tickets<'call>(
     store: Value<'call>,

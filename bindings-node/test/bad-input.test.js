@@ -1,6 +1,6 @@
 'use strict'
 
-// What callers must not pass: each gets the documented error, none is truncated.
+// What callers must not pass: each value gets the documented error, and none is truncated.
 
 const assert = require('node:assert/strict')
 const { Console } = require('node:console')
@@ -327,7 +327,7 @@ suite('generateManyAsync', () => {
 })
 
 suite('wrong this', () => {
-  /** Also those that it inherits, from the nearest class that has them. */
+  /** Also inherited ones, from the nearest class that has them. */
   const methods = (type) => {
     const found = new Map()
     let { prototype } = type

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a program is told of its lease, and the numbers of a generator.
+// What a program is told about its lease, and the metrics of a generator.
 
 const assert = require('node:assert/strict')
 const { channel } = require('node:diagnostics_channel')
@@ -15,7 +15,7 @@ const { newStore, run, SECRET, until } = require('./store.js')
 /** Renewed after two seconds. */
 const SHORT = { ttlSeconds: 6, maxSkewSeconds: 0, maxDriftSeconds: 0 }
 
-/** A store in a file that can be taken away; what is told of a lease from it. */
+/** A store in a file that can be made unavailable; what is reported about a lease from it. */
 async function told(t, options) {
   const store = newStore(t)
   const statuses = []

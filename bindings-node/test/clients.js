@@ -101,8 +101,8 @@ const clients = {
 }
 
 /**
- * Runs a suite for each kind of server. `tests` gets its name, its clients, and `live`: a test that needs
- * the server, and gets that after the context of the test.
+ * Runs a suite for each kind of server. `tests` gets its name, its clients, and `live`: a test that
+ * needs the server, which it gets after the context of the test.
  */
 function suites(options, tests) {
   for (const [name, table] of Object.entries(clients)) {

@@ -87,7 +87,7 @@ suite('errors.json', () => {
 suite('timelines.json', () => {
   const inspector = new Inspector(SECRET)
 
-  /** Sums ids up as runs: [timestamp, node id, first sequence, how many]. */
+  /** Summarizes ids as runs: [timestamp, node id, first sequence, how many]. */
   function runsOf(ids) {
     const runs = []
     const { timestamp, nodeId, sequence } = inspector.inspectMany(ids)

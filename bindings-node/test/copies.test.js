@@ -13,7 +13,7 @@ const { newStore } = require('./store.js')
 const root = join(__dirname, '..')
 const GRANTS = 100
 
-/** Returns another copy of the package, with a native half of its own. */
+/** Returns another copy of the package, with its own native half. */
 function copyOf(folder, what = /\.(js|node)$/) {
   for (const name of readdirSync(root)) {
     if (what.test(name)) cpSync(join(root, name), join(folder, name))

@@ -20,7 +20,7 @@ const plain = new TextForm()
 const layout = new Layout('twitter')
 const INVALID = { name: 'Error', code: 'INVALID_ID' }
 
-/** Its text has digits only, and is no number. */
+/** Its text has only digits, but is not a number. */
 const ALL_DIGITS = decodeString('1234567890123')
 const IDS = [ALL_DIGITS, -1n, 4594531474933654033n, 2n ** 63n - 1n, -(2n ** 63n)]
 
@@ -129,7 +129,7 @@ function describeColumns(installed, kind, startedNow) {
         user: one(users, { fields: [posts.author], references: [users.id] }),
       })),
     }
-    // MySQL has lateral joins, which MariaDB has not; this mode does without.
+    // MySQL has lateral joins, but MariaDB does not; this mode does not need them.
     return drizzle({ client, schema, mode: 'planetscale' })
   }
 
@@ -283,7 +283,7 @@ function describeColumns(installed, kind, startedNow) {
       return
     }
     await assert.rejects(nested, { ...INVALID, message: /is rounded: .*with a join/ })
-    // In that mode this one is no SQL that MariaDB takes.
+    // In that mode MariaDB does not accept the SQL of this one.
     if (kind.driver !== 'mysql2') {
       await assert.rejects(() => database.query.posts.findMany(ofPost), INVALID)
     }

@@ -1,7 +1,7 @@
 'use strict'
 
-// One native function makes the ids of all generators of an environment. These tests hold that
-// each id is of the generator that was asked.
+// One native function makes the ids of all generators of an environment. These tests check that
+// each id is from the generator that was asked.
 
 const assert = require('node:assert/strict')
 const { spawnSync } = require('node:child_process')
@@ -54,7 +54,7 @@ test('generators at one call site do not mix their ids', () => {
     seen[index].add(id)
     assert(flake.nodeIds.includes(flake.inspect(id).nodeId), `round ${round}, ${id}`)
   }
-  // Less than a tick of a clock that stands still has.
+  // Fewer than a tick of a stopped clock has.
   assert(seen.every(({ size }) => size === 4000))
   // Nor does an id of one secret read back under the other.
   const nodeIds = [...seen[2]].map((id) => new Inspector(SECRET).inspect(id).nodeId)
@@ -65,7 +65,7 @@ test('a clock may use other generators while its own makes an id', () => {
   const inner = new Randflake(2010, SECRET, { clock: () => NOW })
   const inside = []
   const clock = () => {
-    // So many that the table of generators grows meanwhile.
+    // Enough for the table of generators to grow meanwhile.
     const others = Array.from({ length: 100 }, () => new Snowflake(1, { clock: () => NOW }))
     inside.push(
       inner.generate(),
@@ -217,7 +217,7 @@ test(
       parentPort.postMessage('ready')
       good.generate()
       for (;;) {
-        // No function of JavaScript in between: with its call, the termination would come.
+        // No JavaScript function in between: the termination would take effect with its call.
         try { if (closed.generate() !== undefined) Atomics.add(counts, 1, 1) } catch {}
         try { closed.fill(ids); Atomics.add(counts, 1, 1) } catch {}
         Atomics.add(counts, 0, 1)

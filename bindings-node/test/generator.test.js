@@ -15,7 +15,7 @@ function still(options, nodeId = 1) {
   return [new Randflake(nodeId, SECRET, { clock, ...options }), clock]
 }
 
-/** Runs a script in a process of its own, which has to succeed, and returns what it wrote. */
+/** Runs a script in a process of its own, which must succeed, and returns what it wrote. */
 function run(script, ...flags) {
   const prelude = `const { Randflake, Inspector, generateSecret } = require('./index.js')
     const SECRET = '${SECRET}'\n`
@@ -243,7 +243,7 @@ suite('clock', () => {
         return NOW
       },
     })
-    // Also the call that was asking the clock when the generator was closed.
+    // Also the call that was reading the clock when the generator was closed.
     for (const _ of [1, 2]) assert.throws(() => closing.generate(), { code: 'CLOSED' })
   })
 

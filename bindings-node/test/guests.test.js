@@ -1,6 +1,6 @@
 'use strict'
 
-// A guest on the servers of others: its connections, poolers, Sentinel and Cluster.
+// As a guest on other people's servers: its connections, poolers, Sentinel and Cluster.
 
 const assert = require('node:assert/strict')
 const { suite, test } = require('node:test')
@@ -19,7 +19,7 @@ const {
 } = require('./servers.js')
 const { SECRET, until } = require('./store.js')
 
-timeout.ms = 20_000 // for a machine that has other things to do
+timeout.ms = 20_000 // for a busy machine
 
 const GENERATORS = 20
 /** Renewed every 20 seconds, so that the connection stays open. */
@@ -44,7 +44,7 @@ function counter(name, url) {
   return [async () => (await pool.query(count)).rows[0].count, () => pool.end()]
 }
 
-// They wait more than they work.
+// They mostly wait.
 suite('a guest', { concurrency: 4 }, () => {
   for (const name of ['postgresql', 'redis']) {
     test(`${name}: all generators of a URL have one connection`, async (t) => {
@@ -96,7 +96,7 @@ suite('a guest', { concurrency: 4 }, () => {
             assert.equal(new Set(flakes.flatMap(({ nodeIds }) => nodeIds)).size, stores.length)
             await until('all are renewed', () => flakes.every(({ lease }) => lease.renewals > 0))
             assert(flakes.every(({ lease }) => lease.lastError === null))
-            // What was set for our connection is not found by others that the pooler serves.
+            // Other clients of the pooler do not see what was set for our connection.
             const { rows } = await pool.query('show statement_timeout')
             assert.deepEqual(rows, [{ statement_timeout: '0' }])
             await Promise.all(flakes.map(release))
@@ -131,7 +131,7 @@ suite('a guest', { concurrency: 4 }, () => {
           await release(flake)
         }
       }
-      // A server that forgets is recognised by its own settings, not by those of another.
+      // A server that forgets is recognised by its own settings, not by another server's.
       const [weak, other] = nodes
       const client = new Redis(weak.url)
       await client.config('SET', 'maxmemory-policy', 'allkeys-lru')

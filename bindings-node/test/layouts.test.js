@@ -62,7 +62,7 @@ suite('layouts.json and peers.json', () => {
       const layout = both[0].withSequence('zero')
       const flake = new Snowflake(expected.node_id, {
         layout,
-        clock: () => unixMs / 1000 + layout.tickMs / 4000, // a float may be a bit below a tick
+        clock: () => unixMs / 1000 + layout.tickMs / 4000, // a float may be slightly below a tick
       })
       const ids = flake.generateMany(sequence + 1)
       assert.equal(BigInt.asUintN(64, ids[sequence]), id)
@@ -161,7 +161,7 @@ suite('cloak.json', () => {
         assert.equal(cloak.reveal(expected.text), number)
         assert.equal(encodeString(hidden), expected.text)
         assert.equal(decodeString(expected.text), hidden)
-        // As many as every way to encrypt has for a group, and some more.
+        // As many as a group of every way to encrypt, and some more.
         const many = new BigInt64Array(79).fill(BigInt.asIntN(64, number))
         const inner = many.subarray(1, 78)
         assert.equal(cloak.hideInPlace(inner), undefined)
@@ -436,7 +436,7 @@ const cloak = new Cloak(SECRET, 'test')
 
 /** [what is called, expected code, bad values by name, call]. */
 test('a layout may be for reading alone', () => {
-  // Mastodon's, which has more than can be counted together.
+  // Mastodon's, whose time and sequence are too wide to be counted together.
   const fields = [
     ['time', 48],
     ['sequence', 16],

@@ -33,7 +33,7 @@ function lazy(t, store, secret, options) {
   return flake
 }
 
-/** A server that keeps back what it is asked until `answer` is called, and then refuses it or fails. */
+/** A server that holds requests until `answer` is called, and then refuses them or fails. */
 function silentServer() {
   const waiting = []
   return {
@@ -90,7 +90,7 @@ suite('before the first id', () => {
     process.env.RANDFLAKE_NAMESPACE = 'orders'
     process.env.RANDFLAKE_SECRET = SECRET
     const [ofEnvironment, given] = [lazy(t, store), lazy(t, store, SECRET)]
-    ofEnvironment.inspect(1n) // after which the secret is still that of the environment
+    ofEnvironment.inspect(1n) // after which the secret is still the environment's
     ofEnvironment.generate()
     given.generate()
     assert.equal(ofEnvironment.lease.namespace, 'orders')
@@ -303,7 +303,7 @@ suite('without a lease', () => {
       assert.equal(typeof flake.generate(), 'bigint')
       await flake[Symbol.asyncDispose]()
     }
-    // A busy machine may have the thread that takes the lease come first, but not each time.
+    // On a busy machine the thread that takes the lease may come first, but not every time.
     assert.notEqual(refused.length, 0)
     for (const { code, retryAfterMs } of refused) {
       assert.deepEqual([code, retryAfterMs > 0], ['LEASE_UNAVAILABLE', true])
@@ -371,7 +371,7 @@ test('options may come alone', async (t) => {
   await snowflake.closeAsync()
   assert.equal(Snowflake.lazy({ layout }).layout, layout)
   assert.throws(() => Randflake.lazy({ nodeCount: 0 }), { code: 'INVALID_ARGUMENT' })
-  // What has other names is a store, or none.
+  // An object with other names is a store, or is refused.
   assert.throws(() => Randflake.lazy({ nodeCont: 2 }).generate(), {
     message: /this object is none/,
   })

@@ -8,10 +8,10 @@ const { suite, test } = require('node:test')
 const { BUSY_WORKERS, RUNNING_WORKERS } = require('./runtime.js')
 const { heldIn, newStore, run } = require('./store.js')
 
-/** Many times what an end takes on a busy machine, and far less than any wait that is avoided. */
+/** Many times what an end takes on a busy machine, but much less than any wait that is avoided. */
 const SOON = 20
 
-/** Runs a script that has to write this, end in this way, and soon after. */
+/** Runs a script that must write this, and end in this way soon after. */
 async function expect(store, script, stdout, code = 0) {
   const ended = await run(store, script)
   assert.deepEqual([ended.stdout, ended.code, ended.signal], [stdout, code, null], ended.stderr)
@@ -102,7 +102,7 @@ suite('a pending leased()', () => {
   for (const later of [0, 1, 2, 5, 10]) {
     test(`leaves nothing behind when the process ends ${later} ms into it`, async (t) => {
       const store = newStore(t)
-      // The store is there, and the lease under way.
+      // The store is there, and the lease is in progress.
       await expect(
         store,
         `await (await Randflake.leased(STORE, SECRET))[Symbol.asyncDispose]()

@@ -1,6 +1,6 @@
 'use strict'
 
-// Snowflakes with leased node ids: what differs from Randflake, and that all else is the same.
+// Snowflakes with leased node ids: what differs from Randflake; everything else is the same.
 
 const assert = require('node:assert/strict')
 const { existsSync } = require('node:fs')
@@ -11,7 +11,7 @@ const { heldIn, newStore, run, SECRET, until } = require('./store.js')
 /** Renewed after two seconds. */
 const SHORT = { ttlSeconds: 6, maxSkewSeconds: 0 }
 
-/** Ticks that the borders of seconds split. */
+/** Ticks that second boundaries split. */
 const CUT = {
   fields: [
     ['time', 39],

@@ -31,7 +31,7 @@ const NOT_A_NUMBER = {
 }
 const NOT_WHOLE = { ...NOT_A_NUMBER, 'a fraction': 1.5, 'above 32 bits': 2 ** 32 + 7 }
 
-/** Bad values of each option, which are no `INVALID_ARGUMENT` only if they are of another code. */
+/** Bad values of each option, which are `INVALID_ARGUMENT` unless another code is given. */
 const BAD_OPTIONS = {
   nodeCount: { ...NOT_WHOLE, none: 0, 'too many': 16385 },
   ttlSeconds: { ...NOT_WHOLE, none: 0, 'less than six skews': 29, 'more than a day': 86401 },
@@ -119,7 +119,7 @@ suite('bad arguments', () => {
 })
 
 suite('a store that cannot be used', () => {
-  // Waiting does not help: an hour would be noticed.
+  // Waiting does not help: an hour's wait would be noticed.
   const patient = { acquireTimeoutMs: 3_600_000 }
 
   test('in a directory that is missing', async (t) => {
@@ -171,7 +171,7 @@ suite('a store that cannot be used', () => {
 suite('leased generators', () => {
   test('have node ids of their own, and never an id twice', async (t) => {
     const store = newStore(t)
-    // A path and a URL of one file, with characters that URLs escape.
+    // A path and a URL of the same file, with characters that URLs escape.
     const odd = join(dirname(store), 'é %20.db')
     const flakes = await Promise.all([
       Randflake.leased(odd, SECRET),
@@ -303,7 +303,7 @@ suite('leased generators', () => {
     const flakes = []
     for (const length of [1, 30, 31, 32, 33, 100]) {
       const namespace = 'é'.repeat(length)
-      // Of one namespace, the second secret would be refused.
+      // In one namespace, the second secret would be refused.
       flakes.push(await Randflake.leased(store, generateSecret(), { namespace }))
       flakes.push(await Randflake.leased(store.replace('ids.db', long), SECRET))
     }
@@ -342,7 +342,7 @@ sys.stdin.read()`
     const other = await leasing
     await disposing // may have given up by then
     clearInterval(ticking)
-    // A turn takes 5 ms. One that waits for the store takes as long as that is blocked.
+    // A turn takes 5 ms. One that waits for the store takes as long as the store is blocked.
     assert(longest < 2500, `no turn of the event loop for ${longest} ms`)
 
     const [given] = flake.nodeIds

@@ -18,7 +18,7 @@ const NOW = 1763640000
 const make = (options) => new Randflake([1, 2], SECRET, { clock: () => NOW, ...options })
 const READERS = [make(), new Inspector(SECRET)]
 
-// Of all lengths of text, and with those of both ends.
+// Of all lengths of text, with both ends of the range.
 const EDGES = [0n, 1n, 31n, 32n, -1n, 2n ** 60n, 2n ** 60n - 1n, 2n ** 63n - 1n, -(2n ** 63n)]
 // Around how many are handled together.
 const SIZES = [0, 1, 2, 63, 64, 65, 128, 1023, 1024, 1025, 5000]

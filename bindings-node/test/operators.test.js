@@ -1,6 +1,6 @@
 'use strict'
 
-// What operators see of a store and do to it, without its secret.
+// What operators see in a store and do to it, without its secret.
 
 const assert = require('node:assert/strict')
 const { execFileSync } = require('node:child_process')
@@ -22,7 +22,7 @@ const { timeout } = require('../stores.js')
 const { PASSWORD, servers } = require('./servers.js')
 const { newStore, run, SECRET } = require('./store.js')
 
-timeout.ms = 20_000 // for a machine that has other things to do
+timeout.ms = 20_000 // for a busy machine
 
 const YEARS = 315_360_000
 

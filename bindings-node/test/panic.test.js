@@ -6,9 +6,9 @@ const { existsSync, readdirSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('node:test')
 
-// The shipped library has no function that panics, so one that has is built beside it. It has its place
-// among what cargo has built in common with the shipped one, so `make node-for-tests` builds one after
-// the other, and this only where it did not.
+// The shipped library has no function that panics, so one that does is built as well. It shares its
+// place in cargo's build output with the shipped one, so `make node-for-tests` builds one after the
+// other, and this test builds it only if that did not.
 const FOLDER = join(__dirname, '../../target/panic')
 
 function build() {

@@ -1,6 +1,6 @@
 'use strict'
 
-// The package in several realms of one process: each file of tests that a worker of jest runs is one.
+// The package in several realms of one process: each test file that a jest worker runs is one.
 
 const assert = require('node:assert/strict')
 const { readFileSync } = require('node:fs')

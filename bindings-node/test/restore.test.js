@@ -1,6 +1,7 @@
 'use strict'
 
-// After a restore: what was made before is another process's. In processes of their own.
+// After a restore, what was made before belongs to another process. Each test runs in its own
+// process.
 
 const assert = require('node:assert/strict')
 const { test } = require('node:test')
@@ -18,7 +19,7 @@ const BEGIN = `
   }
 `
 
-/** Returns what a script says. */
+/** Returns what a script writes. */
 async function said(t, script) {
   const store = newStore(t)
   const { code, stderr, stdout } = await run(store, BEGIN + script)

@@ -1,12 +1,12 @@
 'use strict'
 
-// What Bun and Deno do in their own way, where a test cannot hold for them.
+// What Bun and Deno do differently, so that a test cannot apply to them.
 
 const { bun, deno } = process.versions
 
 const runtime = bun ? 'bun' : deno ? 'deno' : 'node'
 
-/** Returns the options of a test that is skipped on the runtimes that are named, each with a reason. */
+/** Returns the options of a test that is skipped on the named runtimes, each with a reason. */
 const skipOn = (reasons) => ({ skip: reasons[runtime] ?? false })
 
 /** Of a test in which a worker is terminated while it makes ids. */

@@ -28,12 +28,12 @@ timeout.ms = 20_000 // of this process, which only makes the namespaces
 
 const CLIENTS = 50
 const OUTAGE_MS = 12_000
-/** The aim is two seconds; a machine may have other things to do. */
+/** The aim is two seconds; the machine may be busy. */
 const LONGEST_RETURN_MS = 60_000
 
 /**
- * The one thing that is added to the documented code: with the 300 seconds that a lease has unless
- * they are set, such an outage would change nothing.
+ * The only addition to the documented code: with the default lease of 300 seconds, such an outage
+ * would change nothing.
  */
 const SHORT = 'ttlSeconds: 6, maxSkewSeconds: 1'
 
@@ -65,7 +65,7 @@ const services = {
   },
 }
 
-/** Each starts a store and returns where it is, how it goes away and comes back, and its end. */
+/** Each starts a store and returns where it is, how to take it down, bring it back and end it. */
 const stores = {
   'a file': async () => {
     const folder = mkdtempSync(join(tmpdir(), 'randflake-server-'))
@@ -132,8 +132,8 @@ async function startServer(t, service, store) {
 }
 
 /**
- * Asks a web service by a connection of its own: one that was kept may be closed by the server in the
- * moment in which this process, after a pause, uses it again.
+ * Asks a web service on its own connection: the server may close a kept one at the moment when this
+ * process, after a pause, uses it again.
  */
 async function ask(address) {
   const [response] = await once(get(address, { agent: false }), 'response')

@@ -31,13 +31,13 @@ class Starter {
     this.#child.on('error', ended).on('exit', () => ended(new Error('the starter has ended')))
     this.#child.stdin.on('error', ended)
     this.#child.stdout.setEncoding('utf8').on('data', (text) => this.#hear(text))
-    // No test process stays for it, but while it is asked something.
+    // No test process stays alive for it, except while it is asked something.
     this.#child.unref()
     this.#child.stdin.unref()
     this.#child.stdout.unref()
   }
 
-  /** Returns its answer; undefined where a test has to be skipped, which in CI is a failure. */
+  /** Returns its answer; undefined where a test must be skipped, which is a failure in CI. */
   async ask(request) {
     const answer = await new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject })
@@ -73,12 +73,12 @@ class Starter {
   }
 }
 
-/** What has the ports of this process. */
+/** Holds the ports of this process. */
 let portStarter
 
 /**
- * Returns a port that nothing listens on, and never one twice. It is none of those that the system
- * hands out by itself.
+ * Returns a port that nothing listens on, and never one twice. It is not one of the ports that the
+ * system hands out by itself.
  */
 async function freePort() {
   portStarter ??= new Starter()
@@ -86,7 +86,7 @@ async function freePort() {
   return ports[0]
 }
 
-/** The servers that run, and the last ones that did, with what those said. */
+/** The servers that are running, and the last ones that were, with their output. */
 const said = new Map()
 
 process.on('exit', (code) => {
@@ -115,7 +115,7 @@ class Server {
     return join(this.#state.folder, name)
   }
 
-  /** Returns the end of what it has said since its last start. */
+  /** Returns the end of its output since its last start. */
   log() {
     try {
       return readFileSync(this.file('log'), 'utf8').slice(-8_000)
@@ -228,7 +228,7 @@ async function start(kind, options = {}) {
   return undefined
 }
 
-/** Each starts a server; undefined if there is none. With `tls` it speaks nothing else. */
+/** Each starts a server; undefined if there is none. With `tls` it accepts only TLS. */
 const servers = {
   postgresql: ({ tls = false } = {}) => start('postgres', { tls }),
   mysql: ({ settings = [] } = {}) => start('mariadb', { arguments: settings }),
@@ -266,7 +266,10 @@ async function askMysql({ url }, ...statements) {
   }
 }
 
-/** A MariaDB, its replica, and how that stops to take what it is sent, and is promoted without it. */
+/**
+ * A MariaDB, its replica, and how to make the replica stop applying what it is sent and promote it
+ * without that.
+ */
 async function mariadbWithReplica() {
   const careful = ['--log-bin=log', '--sync-binlog=1']
   const begin = (id) => servers.mysql({ settings: [...careful, `--server-id=${id}`] })
@@ -341,7 +344,7 @@ class Link {
   }
 }
 
-/** A PgBouncer in front of a PostgreSQL, with these settings besides. */
+/** A PgBouncer in front of a PostgreSQL, with these additional settings. */
 const pgbouncer = (postgresql, ...settings) =>
   start('pgbouncer', { arguments: settings, target: portOf(postgresql) })
 

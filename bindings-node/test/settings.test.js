@@ -19,7 +19,7 @@ beforeEach(() => {
   for (const name of NAMES) delete process.env[name]
 })
 
-/** Leases, and returns how many leases each namespace then has. */
+/** Leases, and then returns how many leases each namespace has. */
 async function heldBy(store, leased) {
   const flake = await leased()
   const counts = {}

@@ -3,7 +3,7 @@
 // Runs statements for the conformance tests of stores, which are in Rust: leases/tests/languages.
 //
 // Prints the port on which it listens, and ends with its standard input. Each connection is a
-// client, and sends one statement in a line.
+// client, and sends one statement per line.
 
 const { createServer } = require('node:net')
 const { createInterface } = require('node:readline')
@@ -18,7 +18,7 @@ const { adapterOf, ofMariadb } = require('./store.js')
 
 const [, , client, url] = process.argv
 
-timeout.ms = 20_000 // for a machine that has other things to do
+timeout.ms = 20_000 // for a busy machine
 
 const stores = {
   pg: () => new Pool({ connectionString: url }),

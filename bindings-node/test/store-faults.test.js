@@ -19,7 +19,7 @@ const { ofMariadb, run, runWith, SECRET, until } = require('./store.js')
 const TTL = 9
 const NAMESPACE = { maxTtlSeconds: TTL, maxSkewSeconds: 1 }
 const SHORT = { ttlSeconds: TTL, maxSkewSeconds: 1, maxWaitMs: 0, acquireTimeoutMs: 60_000 }
-/** Of a lease that outlasts a renewal that fails, on a busy machine, too. */
+/** For a lease that outlasts a failed renewal, on a busy machine, too. */
 const LONG = 30
 
 const leased = (store, options) => Randflake.leased(store, SECRET, { ...SHORT, ...options })
@@ -30,7 +30,7 @@ async function refusal(store, options = {}, tries = 10) {
     (error) => error,
   )
   assert(!/open-sesame|hush/.test(error.message), error.message)
-  // On a busy machine, a request may take longer than so short a skew allows.
+  // On a busy machine, a request may take longer than such a short skew allows.
   return error.code === 'CLOCK_SKEW' && tries > 1 ? refusal(store, options, tries - 1) : error
 }
 
@@ -53,7 +53,7 @@ const live = (what, engine, body, options) =>
     return body(server)
   })
 
-/** Takes a server away: in an orderly way, by a kill, or by not answering any more. */
+/** Takes a server down: cleanly, by a kill, or by making it stop answering. */
 const silence = {
   postgresql: (server) => server.end('SIGINT'),
   etcd: (server) => server.end('SIGKILL'),
@@ -85,7 +85,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
         }
         assert.equal(refused.at(-1).cause.code, 'STORE_UNAVAILABLE')
         assert.equal(flake.lease, null)
-        // It says so where nobody comes.
+        // It reports this where no request arrives.
         await assert.rejects(flake.ready(), { code: 'LEASE_UNAVAILABLE' })
         await server.start()
         const isReady = () =>
@@ -112,7 +112,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       const silenced = silence[engine](server)
       for (;;) {
         const made = outcome(flake, ids)
-        // Read afterwards: a slow machine may have been here only when it was over.
+        // Read afterwards: a slow machine may get here only when it is over.
         if (Date.now() / 1000 >= endExclusive - 2) break
         assert.equal(made, 'made')
         await delay(20)
@@ -144,7 +144,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       }
       await until('it is renewed', () => flake.lease.renewals > renewals)
       ids.push(...flake.generateMany(1000))
-      // After a kill, Redis cannot know whether it granted so short a lease before.
+      // After a kill, Redis cannot know whether it granted such a short lease before.
       if (engine !== 'redis') assert.equal(flake.lease.losses, 0)
       assert.equal(new Set(ids).size, ids.length)
       await flake[Symbol.asyncDispose]()
@@ -168,7 +168,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       assert.equal((await refusal(server.url)).code, 'STORE_NOT_INITIALIZED')
       await initStore(server.url, SECRET, 'quarantine', NAMESPACE)
       assert.equal((await refusal(server.url)).code, 'STORE_QUARANTINED')
-      // Once the lease is over, it takes the other namespace, and reports what that says.
+      // Once the lease has ended, it takes the other namespace, and reports what that says.
       const why = ['STORE_REPLACED', 'STORE_QUARANTINED']
       await until('it reports why', () => why.includes(flake.lease.lastError?.code))
       await until('it is over', () => outcome(flake) === 'LEASE_UNAVAILABLE')
@@ -193,7 +193,8 @@ suite('a store that fails', { concurrency: 16 }, () => {
       const thaw = () => other.disconnect()`,
   }
   for (const [engine, freeze] of Object.entries(freezing)) {
-    // If each call waited on the JavaScript thread, which alone can renew, it would never recover.
+    // If each call waited on the JavaScript thread, the only one that can renew, it would never
+    // recover.
     live(`many generators of a process recover: ${engine}`, engine, async (server) => {
       await initStore(server.url, SECRET, 'new', { maxTtlSeconds: 6, maxSkewSeconds: 1 })
       const { stdout, stderr, code } = await run(
@@ -289,7 +290,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       await locker.query('select * from randflake_entry for update')
       await until('nothing fails any more', () => flake.lease.lastError === null)
       await fails()
-      // What waits for the lock is given up, and its place is free again.
+      // Statements that wait for the lock are given up, and their places are free again.
       const other = await lent(pool)
       other.release()
       await locker.query('rollback')
@@ -328,7 +329,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
         Promise.all(stores.map((store) => leased(store, { ...limits, acquireTimeoutMs: 120_000 })))
       const known = await leasedOf()
       await stopTaking()
-      // The replica knows nothing of these: it could grant the same node ids.
+      // The replica does not have these: it could grant the same node ids.
       const lost = await leasedOf()
       const before = [...known, ...lost]
       assert.equal(new Set(before.flatMap(({ nodeIds }) => nodeIds)).size, before.length)
@@ -346,7 +347,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
           return error.code !== 'STORE_UNAVAILABLE'
         })
         assert.equal(error.code, 'STORE_QUARANTINED')
-        // The largest skew besides.
+        // Plus the largest skew.
         assert(error.retryAfterMs > 0 && error.retryAfterMs <= 14_000, `${error.retryAfterMs}`)
       }
       await until('those of which it knows nothing begin again', () => {
@@ -407,7 +408,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       assert.deepEqual((await client.query('select 1 as one')).rows, [{ one: 1 }], 'it is free')
       await other.query('rollback')
       await until('it has recovered', () => flake.lease.lastError === null)
-      // The caller's own takes longer than a statement may, and is not ours to be cancelled.
+      // The caller's own statement takes longer than ours may, and is not ours to cancel.
       const { lastErrorAt } = flake.lease
       let isOver = false
       const own = client.query("select pg_sleep(20), 'slept' as done").finally(() => {
@@ -441,7 +442,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       })
       return failures.every((when) => when.size > 3) // one of them is null
     })
-    // Each may have one that is about to end.
+    // Each may have a connection that is about to end.
     assert(most > 0 && most <= 2 * flakes.length, `${most} waited for the lock at once`)
     await locker.query('rollback')
     await until('all have one', () => flakes.every((flake) => outcome(flake, ids) === 'made'))

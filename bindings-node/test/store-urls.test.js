@@ -1,6 +1,6 @@
 'use strict'
 
-// URLs of stores: all languages read them alike, or refuse them.
+// URLs of stores: all languages read or refuse them alike.
 
 const assert = require('node:assert/strict')
 const { mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs')

@@ -13,7 +13,7 @@ const postgres = require('postgres')
 
 const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
 
-/** What takes longer hangs, on any machine. */
+/** Anything that takes longer hangs, on any machine. */
 const HANGS_MS = 180_000
 
 /** Returns the path of a store that is removed after the test. */
@@ -44,7 +44,7 @@ for row in sqlite3.connect(sys.argv[1]).execute("select node_id from node where 
  */
 const run = (...script) => runWith({}, ...script)
 
-/** Does as `run`, with these variables in its environment besides. */
+/** Like `run`, with these additional environment variables. */
 async function runWith(variables, store, script, ...flags) {
   const prelude = `
     const { initStore, Randflake, RandflakeError, Snowflake } = require('./index.js')
@@ -84,7 +84,7 @@ async function runWith(variables, store, script, ...flags) {
   return { code, signal, stdout, stderr, secondsToEnd: Math.max(0, end - last) / 1000 }
 }
 
-/** The adapter of the guide to PostgreSQL, with so many connections. */
+/** The adapter of the guide to PostgreSQL, with this many connections. */
 function adapterOf(url, max = 1) {
   let isConfirmed = true
   const onnotice = ({ file }) => {

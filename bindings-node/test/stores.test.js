@@ -41,7 +41,7 @@ const SKEW = { maxSkewSeconds: 3 }
 
 const release = (flake) => flake[Symbol.asyncDispose]()
 
-/** Has a server answer later than it may, in a suite: the machine has other things to do. */
+/** Makes a server answer later than it may, in a suite: the machine is busy. */
 function patiently() {
   const { ms } = timeout
   before(() => {
@@ -96,7 +96,7 @@ suites({ concurrency: 4 }, ({ table, live }) => {
       t.after(end)
       const namespace = what
       await initStore(store, SECRET, 'new', { namespace, ...SKEW })
-      await initStore(store, SECRET, 'new', { namespace, ...SKEW }) // again: it is there
+      await initStore(store, SECRET, 'new', { namespace, ...SKEW }) // again: it exists
       const options = { ...SHORT, namespace }
       const flakes = await Promise.all([1, 2].map(() => Randflake.leased(store, SECRET, options)))
       const nodeIds = flakes.flatMap((flake) => flake.nodeIds)
@@ -168,7 +168,7 @@ suite('a file', { concurrency: 2 }, () => {
       const orders = { namespace: 'orders' }
       const limits = { maxTtlSeconds: 600, maxSkewSeconds: 7 }
       await initStore(store, SECRET, 'quarantine', { ...orders, ...limits })
-      await initStore(store, SECRET, 'new', orders) // again: it is there
+      await initStore(store, SECRET, 'new', orders) // again: it exists
       const { floor, now, limits: made } = await listLeases(store, orders)
       assert.deepEqual([made.maxTtlSeconds, made.maxSkewSeconds], [600, 7])
       assert(floor - now > 500 && floor - now <= 607, `${floor - now}`)
@@ -211,7 +211,7 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
           ),
         )
       }
-      // No client gets the URL as it is written.
+      // No client gets the URL as written.
       const forms = [meant, encodeURIComponent(meant)]
       t.mock.method(http, 'request', () => {
         throw new Error(forms.join(' '))
@@ -534,7 +534,8 @@ suite('a server that refuses', { concurrency: 4 }, () => {
       const { run } = serverOf(connection, native)
       const write = { text: `insert into ${table} values (?)`, parameters: ['one'] }
       assert.deepEqual((await run(write)).rows, [['0']])
-      // The program's own, right before and behind the write: it is rolled back when that is answered.
+      // The program's own, right before and after the write: it is rolled back when the write is
+      // answered.
       const inner = connection.connection ?? connection
       const query = inner.query.bind(inner)
       const sent = []
@@ -543,7 +544,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
         if (isWrite) query('begin')
         const answer = query(options, ...rest)
         sent.push(options.sql)
-        // What mariadb is sent behind it is sent at once.
+        // What mariadb is sent after it is sent at once.
         if (isWrite) queueMicrotask(() => query('rollback'))
         return answer
       }

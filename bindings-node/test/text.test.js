@@ -113,7 +113,7 @@ test('a cloak is anything that hides and reveals', () => {
   const form = new TextForm({ cloak: { hide, reveal: hide } })
   assert.equal(form.encode(0n), '7v')
   assert.equal(form.decode('7v'), 0n)
-  // What it hides with is no text, and no number of 64 bits.
+  // Its result is not a text, and not a number of 64 bits.
   const broken = new TextForm({ cloak: { hide: () => 5, reveal: () => 2n ** 64n - 1n } })
   assert.throws(() => broken.encode(0n), INVALID)
   assert.equal(broken.decode('0'), -1n)

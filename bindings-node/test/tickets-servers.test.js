@@ -10,7 +10,7 @@ const { suites } = require('./clients.js')
 const { PASSWORD, servers } = require('./servers.js')
 const { run, until } = require('./store.js')
 
-timeout.ms = 20_000 // for a machine that has other things to do
+timeout.ms = 20_000 // for a busy machine
 
 const release = (tickets) => tickets[Symbol.asyncDispose]()
 
@@ -26,7 +26,7 @@ suites({}, ({ name, table, live }) => {
       t.after(end)
       const options = { namespace: `of ${what}` }
       await initTickets(store, 'new', options)
-      await initTickets(store, 'new', options) // again: it is there
+      await initTickets(store, 'new', options) // again: it exists
       const one = await Tickets.leased(store, 'invoices', options)
       const other = Tickets.lazy(store, 'invoices', { ...options, maxWaitMs: 60_000 })
       // Its client runs on this thread, which never waits for it.
@@ -49,7 +49,7 @@ suites({}, ({ name, table, live }) => {
       assert.deepEqual(await listTickets(store, options), [
         await showTickets(store, 'invoices', options),
       ])
-      // Each was handed out, or is back.
+      // Each was handed out or given back.
       assert.equal(Number(next) - 1 - givenBack, numbers.length)
       const fenced = await fenceTickets(store, 'invoices', 1_000_000n, options)
       assert.equal(fenced.next, 1_000_001n)
@@ -80,7 +80,8 @@ suites({}, ({ name, table, live }) => {
     assert(!failure.message.includes(PASSWORD), failure.message)
     await server.start()
     if (name === 'redis') {
-      // It may have forgotten blocks, and the one before may still be drawn from for a while.
+      // It may have forgotten blocks, and numbers may still be drawn from the former one for a
+      // while.
       await until('it is noticed', async () => {
         const { code } = await tickets.ready().catch((error) => error)
         return code === 'STORE_QUARANTINED'

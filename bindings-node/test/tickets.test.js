@@ -42,7 +42,7 @@ async function draw(t, store, options) {
   return tickets
 }
 
-/** A server that never answers until it fails all it was asked. */
+/** A server that never answers until it fails all requests. */
 function silentServer() {
   const waiting = []
   return {
@@ -54,7 +54,10 @@ function silentServer() {
   }
 }
 
-/** Has another process block a store until the end of the test, or until what it returns is called. */
+/**
+ * Makes another process block a store until the end of the test, or until the returned function is
+ * called.
+ */
 async function block(t, store) {
   const script = `import sqlite3, sys
 sqlite3.connect(sys.argv[1], timeout=60).execute("begin exclusive")

@@ -1,6 +1,6 @@
 'use strict'
 
-// What programs rely on that were written for the published 2.1.
+// What programs for the published 2.1 rely on.
 
 const assert = require('node:assert/strict')
 const { test } = require('node:test')
@@ -132,7 +132,7 @@ test('a generator shares the clock of the machine as soon as it is set back to t
   const make = () => new randflake.Generator(7, clock() - 100, clock() + 600, own)
   const [back, backInACall, again, always] = [make(), make(), make(), make()]
   const ids = [again.generate(), again.generate()]
-  // What the machine's clock showed: it may be milliseconds behind that of JavaScript.
+  // What the machine's clock showed: it may be milliseconds behind JavaScript's.
   const [second] = again.inspect(ids[1])
   const shown = () => second
   back.timeSource = shown

@@ -75,7 +75,7 @@ test('workers can be terminated while they are busy or wait', () => {
         await worker.terminate()
       }
     }
-    // The library is still in order.
+    // The library still works.
     const posted = await work('parentPort.postMessage([...new Randflake(1, SECRET, { maxWaitMs: 60_000 }).generateMany(1000)])')
     console.log(JSON.stringify({ ids: posted.length, distinct: new Set(posted).size }))`)
   assert.deepEqual([ids, distinct], [1000, 1000])

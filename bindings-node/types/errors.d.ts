@@ -1,6 +1,6 @@
-/** Everything that this package throws by itself. */
+/** Every error that this package itself throws. */
 export class RandflakeError extends Error {
-  /** With a message alone the code is `INTERNAL`. */
+  /** With only a message, the code is `INTERNAL`. */
   constructor(message: string)
   constructor(
     code: RandflakeErrorCode,
@@ -12,8 +12,8 @@ export class RandflakeError extends Error {
   /** What kind of failure this is; stable, and the same in every language. */
   readonly code: RandflakeErrorCode
   /**
-   * After how many whole milliseconds the same call can succeed; absent where waiting does not help.
-   * With `LEASE_UNAVAILABLE` when it is worth another try: at most 5000.
+   * After how many whole milliseconds the same call can succeed; absent where waiting does not
+   * help. With `LEASE_UNAVAILABLE`, when another try makes sense: at most 5000.
    */
   readonly retryAfterMs?: number
 }
@@ -21,11 +21,11 @@ export class RandflakeError extends Error {
 export type RandflakeErrorCode =
   /** The secret is not 16 bytes or 32 hex digits. */
   | 'INVALID_SECRET'
-  /** A node id is no integer of the range, listed twice, or missing. */
+  /** A node id is not an integer in the range, is listed twice, or is missing. */
   | 'INVALID_NODE'
   /** A lease is backwards or outside the format's lifetime, or there is none to extend. */
   | 'INVALID_LEASE'
-  /** Text is not the text of an id, or a number is no 64-bit bigint. */
+  /** Text is not the text of an id, or a number is not a 64-bit bigint. */
   | 'INVALID_ID'
   /** Another argument is of the wrong type or out of its range. */
   | 'INVALID_ARGUMENT'
@@ -33,7 +33,7 @@ export type RandflakeErrorCode =
   | 'NODE_IN_USE'
   /** The first second of the generator is still to come. */
   | 'LEASE_NOT_STARTED'
-  /** The last second of a lease of your own is over. */
+  /** The last second of a lease of your own has passed. */
   | 'LEASE_EXPIRED'
   /** All ids of the seconds that may be used now are taken. */
   | 'SEQUENCE_EXHAUSTED'
@@ -41,7 +41,7 @@ export type RandflakeErrorCode =
   | 'CLOCK_MOVED_BACK'
   /** The clock shows a time before 2024-10-27T03:33:20Z, or before the epoch of the layout. */
   | 'CLOCK_BEFORE_EPOCH'
-  /** The format's last second, 2058-11-05T17:10:23Z, is over, or the last tick of the layout. */
+  /** The format's last second, 2058-11-05T17:10:23Z, or the layout's last tick, has passed. */
   | 'LIFETIME_OVER'
   /** The generator, or its node id, belongs to a process this one was forked or restored from. */
   | 'FORKED'
@@ -49,7 +49,7 @@ export type RandflakeErrorCode =
   | 'CLOSED'
   /** A defect of this library. */
   | 'INTERNAL'
-  /** A generator with a leased node id has no lease now; the store is asked again by itself. */
+  /** A generator with a leased node id has no lease now; it asks the store again by itself. */
   | 'LEASE_UNAVAILABLE'
   /** The store did not answer, could not write, or answered something else. */
   | 'STORE_UNAVAILABLE'
@@ -61,7 +61,7 @@ export type RandflakeErrorCode =
   | 'LEASE_LOST'
   /** The store may have lost what it had acknowledged and grants nothing for a while. */
   | 'STORE_QUARANTINED'
-  /** Another store is where the lease came from. */
+  /** The store is not the one that granted the lease. */
   | 'STORE_REPLACED'
   /** The store has no such namespace and does not make one by itself. */
   | 'STORE_NOT_INITIALIZED'

@@ -10,24 +10,24 @@ import type { initStore, StoreClient } from './stores.js'
 declare abstract class NumberGenerator {
   /**
    * Generates `n` ids, in the order in which they are claimed: as signed numbers, which a BIGINT
-   * column holds. Those of a {@link Snowflake} differ from its `generate` only where the layout
-   * uses all 64 bits.
+   * column holds. For a {@link Snowflake} they differ from what `generate` returns only where the
+   * layout uses all 64 bits.
    *
-   * Takes the seconds that so many ids need, 131072 for each node id of a {@link Randflake}, or the
-   * ticks of the layout, and `maxWaitMs` besides. Where that is too long, have more node ids:
-   * `nodeCount`. With a `maxWaitMs` of 0 it never waits, and more ids than are ever available at
-   * once are `INVALID_ARGUMENT`. So are more than an hour has, before there is memory for them. A
-   * lease is renewed meanwhile; but where its store is a server, this thread renews it: use
-   * {@link generateManyAsync} for more ids than a lease has seconds for.
+   * Takes up to the seconds that this many ids need (a second has 131072 for each node id of a
+   * {@link Randflake}), or the ticks of the layout, plus `maxWaitMs`. If that is too long, use more
+   * node ids: `nodeCount`. With a `maxWaitMs` of 0 it never waits, and more ids than can be
+   * available at once are `INVALID_ARGUMENT`. So are more ids than an hour has, before memory is
+   * allocated for them. A lease is renewed meanwhile; but where its store is a server, this thread
+   * renews it: use {@link generateManyAsync} for more ids than fit in the seconds of a lease.
    *
    * @throws {RandflakeError} as {@link Randflake.generate}; no id is returned then.
    */
   generateMany(n: number): BigInt64Array
 
   /**
-   * Like {@link generateMany}, but works and waits on another thread, of which a generator has eight
-   * at most; not one of libuv's pool. A process or a worker that ends does not wait for it. With an
-   * injected clock, which only this thread can ask, it works on this one.
+   * Like {@link generateMany}, but works and waits on another thread, not one of libuv's pool; a
+   * generator has at most eight. A process or a worker that ends does not wait for it. With an
+   * injected clock, which only this thread can call, it works on this thread.
    */
   generateManyAsync(n: number): Promise<BigInt64Array>
 
@@ -41,25 +41,25 @@ declare abstract class NumberGenerator {
 
   /**
    * Resolves once an id is available, without blocking; keeps the process alive until then. Another
-   * caller may take that id first. With a leased generator whose lease is over, it waits, without
-   * end, for the store to grant another one. For the first lease of one from {@link Randflake.lazy} it
-   * waits up to `acquireTimeoutMs`.
+   * caller may take that id first. With a leased generator whose lease has ended, it waits, without
+   * limit, for the store to grant another one. With a generator from {@link Randflake.lazy}, it
+   * waits up to `acquireTimeoutMs` for the first lease.
    *
-   * @throws {RandflakeError} as {@link Randflake.generate}, for what waiting does not help;
+   * @throws {RandflakeError} as {@link Randflake.generate}, for errors that waiting does not help;
    *   `LEASE_UNAVAILABLE` if there is no first lease in time.
    */
   ready(): Promise<void>
 
   /**
-   * Ends the generator for good: no call that comes after returns an id. Reading ids goes on;
-   * closing twice does nothing. What was leased is given back in the background.
+   * Ends the generator for good: no later call returns an id. Ids can still be read; closing twice
+   * does nothing. Leases are given back in the background.
    */
   close(): void
   /** See {@link close}. */
   [Symbol.dispose](): void
   /**
-   * Closes, and resolves once the store has what was leased, or after 5 seconds without an answer;
-   * then its node ids are free at the end of the lease. `await using` does this.
+   * Closes, and resolves once the store has the lease back, or after 5 seconds without an answer;
+   * in that case its node ids are free at the end of the lease. `await using` does this.
    */
   closeAsync(): Promise<void>
   /** See {@link closeAsync}. Some test runners hide this symbol of Node 20. */
@@ -69,7 +69,7 @@ declare abstract class NumberGenerator {
 /** What {@link Randflake} and {@link Snowflake} share; it is not exported. */
 declare abstract class IdGenerator extends NumberGenerator {
   /**
-   * Raises the end of the lease; an earlier end than the present one changes nothing.
+   * Raises the end of the lease; an earlier end than the current one changes nothing.
    *
    * @param endExclusive unix seconds.
    * @throws {RandflakeError} `INVALID_LEASE` also if there is no lease, and for a leased generator,
@@ -84,8 +84,8 @@ declare abstract class IdGenerator extends NumberGenerator {
   get nodeIds(): number[]
 
   /**
-   * What this generator has done in this process, in numbers that only rise. Nothing is counted on
-   * the way of an id. `randflake/prometheus` has them for Prometheus.
+   * What this generator has done in this process, in numbers that only rise. Counting costs an id
+   * nothing. `randflake/prometheus` exports them to Prometheus.
    *
    * @example
    * const flake = new Randflake(1, generateSecret())
@@ -116,34 +116,33 @@ export class Randflake extends IdGenerator {
    * Leases node ids from a store and resolves to a generator that uses them. No other generator has
    * them meanwhile. Each call takes a lease of its own.
    *
-   * A background thread renews the lease, at a third of its length. It replaces a lost lease by
-   * another one, with other node ids; {@link LeasedRandflake.lease} shows the status. When the store
-   * is unreachable, the generator continues to the end of the lease, then throws
-   * `LEASE_UNAVAILABLE`, and recovers by itself. The JavaScript thread never waits for the store,
-   * and for a lease only with a batch where the store is a file: up to `maxWaitMs`.
+   * A background thread renews the lease, at a third of its length. It replaces a lost lease with
+   * another one, with other node ids; {@link LeasedRandflake.lease} shows the status. When the
+   * store is unreachable, the generator continues to the end of the lease, then throws
+   * `LEASE_UNAVAILABLE`, and recovers by itself. The JavaScript thread never waits for the store.
+   * It waits for a lease only in a batch, and only where the store is a file: up to `maxWaitMs`.
    *
-   * Until it settles the promise keeps the process alive; a lease does not. It is given back, and
-   * the generator closed, when the process ends by itself, by `process.exit()` or by an uncaught
-   * exception: at the event `exit`, which waits some seconds at most. A process that is killed, also
-   * by a signal without a handler, gives nothing back: its node id is free once the lease is over.
-   * The lease of a worker ends with the worker, however that ends; others continue. A generator that
-   * is no longer reachable is closed some time later.
+   * Until it settles, the promise keeps the process alive; a lease does not. When the process ends
+   * by itself, by `process.exit()` or by an uncaught exception, the lease is given back and the
+   * generator closed: at the event `exit`, which waits some seconds at most. A process that is
+   * killed, also by a signal without a handler, gives nothing back: its node id is free once the
+   * lease has ended. The lease of a worker ends with the worker, however it ends; other leases
+   * continue. A generator that is no longer reachable is closed some time later.
    *
-   * A lease from a store with a server goes through its client, on the JavaScript thread: one that
-   * is blocked for long cannot renew it, and at the exit of the process, or the end of a worker,
-   * nothing is given back. `await using`, or `await flake.closeAsync()`, does that before.
+   * A lease from a store with a server goes through its client, on the JavaScript thread. If that
+   * thread is blocked for long, it cannot renew the lease, and when the process exits, or a worker
+   * ends, nothing is given back. `await using`, or `await flake.closeAsync()`, does that before.
    *
-   * @param store the path of a SQLite file on a local disk, or its `file:` URL. The file is made
-   *   if it is missing, its directory is not. All processes of the machine that make ids for one
-   *   column use one file. It does not protect from copies of the file, removing it while in use,
-   *   machines cloned while running, containers with a file system each, and other SQLite
-   *   libraries that open it in this process. Or a server, for
-   *   many machines: see {@link StoreClient} and `initStore`. If it is undefined, `RANDFLAKE_STORE`
-   *   of `process.env`.
+   * @param store the path of a SQLite file on a local disk, or its `file:` URL. The file is created
+   *   if it is missing, but its directory is not. All processes of the machine that make ids for
+   *   one column use one file. It does not protect against copies of the file, its removal while in
+   *   use, machines cloned while running, containers that each have their own file system, or other
+   *   SQLite libraries that open it in this process. Or a server, for many machines: see
+   *   {@link StoreClient} and `initStore`. If undefined, `RANDFLAKE_STORE` of `process.env`.
    * @param secret 16 bytes, or 32 hex digits in either case. For the life of the id column. It is
-   *   not kept in the store. If it is undefined, `RANDFLAKE_SECRET`, or what is in the file
-   *   `RANDFLAKE_SECRET_FILE`. Where store or secret are of the environment, so is the namespace,
-   *   `RANDFLAKE_NAMESPACE`, unless there is an option.
+   *   not kept in the store. If undefined, `RANDFLAKE_SECRET`, or the contents of the file
+   *   `RANDFLAKE_SECRET_FILE`. Where the store or the secret comes from the environment, so does
+   *   the namespace, `RANDFLAKE_NAMESPACE`, unless the option is set.
    * @returns a `Randflake`, also when called on a class that extends it.
    * @throws {RandflakeError} as a rejection, always: `NODES_EXHAUSTED`, `STORE_UNAVAILABLE`,
    *   `CLOCK_SKEW`, `STORE_QUARANTINED` if no lease is available within
@@ -166,18 +165,18 @@ export class Randflake extends IdGenerator {
 
   /**
    * Makes a generator that leases with its first id. Until then it has no node ids and no lease, and
-   * reads neither the environment nor the store; {@link inspect} needs the secret alone. For a module
-   * that is also loaded where nothing is to be leased, as in a build.
+   * reads neither the environment nor the store; {@link inspect} needs only the secret. For a
+   * module that is also loaded where nothing should be leased, as in a build.
    *
    * A thread takes the first lease. Where the store is a file, the call waits for it, up to
    * `maxWaitMs`. It never does where the store is a server, whose client runs on this thread: it throws
    * `LEASE_UNAVAILABLE` with `retryAfterMs` while the lease is on its way. `await flake.ready()`
    * before the first id, and {@link generateManyAsync}, wait without blocking. Each call tries again.
    *
-   * @param store as for {@link leased}; a relative path is one from the present directory.
+   * @param store as for {@link leased}; a relative path is relative to the current directory.
    * @param secret as for {@link leased}. Bytes are copied.
-   * @throws {RandflakeError} `INVALID_ARGUMENT` for options at once. What {@link leased} rejects
-   *   with is thrown by the first id; where waiting helps, as the `cause` of `LEASE_UNAVAILABLE`.
+   * @throws {RandflakeError} `INVALID_ARGUMENT` for options at once. The first id throws what
+   *   {@link leased} rejects with; where waiting helps, as the `cause` of `LEASE_UNAVAILABLE`.
    * @example
    * const flake = Randflake.lazy() // settings: RANDFLAKE_STORE, RANDFLAKE_SECRET
    * export const newOrder = () => flake.generate()
@@ -191,8 +190,8 @@ export class Randflake extends IdGenerator {
   static lazy(options: LeaseOptions): LeasedRandflake
 
   /**
-   * @param nodeId 0 to 131071, or up to 16384 of them, each once: k node ids give k times 131072
-   *   ids a second.
+   * @param nodeId 0 to 131071, or up to 16384 of them, without repeats: k node ids give k times
+   *   131072 ids a second.
    * @param secret 16 bytes, or 32 hex digits in either case. For the life of the id column.
    * @throws {RandflakeError} `INVALID_NODE`, `INVALID_SECRET`, `INVALID_LEASE`,
    *   `INVALID_ARGUMENT`; `NODE_IN_USE` if this process has some of the node ids in another list,
@@ -204,11 +203,11 @@ export class Randflake extends IdGenerator {
    * Generates an id: any signed 64-bit number.
    *
    * @throws {RandflakeError} `SEQUENCE_EXHAUSTED`, `CLOCK_MOVED_BACK` or `LEASE_NOT_STARTED` with
-   *   `retryAfterMs` if none can be had within `maxWaitMs`. `LEASE_EXPIRED`, `LIFETIME_OVER`,
-   *   `CLOCK_BEFORE_EPOCH`, `CLOSED`, `FORKED`, which waiting does not help. Of a generator from
-   *   {@link leased} that has no lease now `LEASE_UNAVAILABLE` at once, with `retryAfterMs` and, as
-   *   `cause`, the error of the store. {@link ready} waits for the lease. Of one from {@link lazy} that
-   *   has had none yet, what that says.
+   *   `retryAfterMs` if none is available within `maxWaitMs`. `LEASE_EXPIRED`, `LIFETIME_OVER`,
+   *   `CLOCK_BEFORE_EPOCH`, `CLOSED`, `FORKED`, which waiting does not help. A generator from
+   *   {@link leased} that has no lease now throws `LEASE_UNAVAILABLE` at once, with `retryAfterMs`
+   *   and, as `cause`, the error of the store; {@link ready} waits for the lease. For one from
+   *   {@link lazy} that has not had a lease yet, see there.
    */
   generate(): bigint
 
@@ -223,8 +222,8 @@ export class Randflake extends IdGenerator {
   generateStrings(n: number): string[]
 
   /**
-   * Reads an id of this secret back. Every 64-bit number has such parts: reading does not
-   * show whether an id was ever issued.
+   * Reads an id of this secret back. Every 64-bit number has these parts: reading does not show
+   * whether an id was ever issued.
    *
    * @param id a signed 64-bit bigint, or its text; never a number, which would lose digits.
    * @throws {RandflakeError} `INVALID_ID`
@@ -241,7 +240,7 @@ export class Randflake extends IdGenerator {
 
   /**
    * Returns the sortable form of an id, an unsigned 64-bit number: time, node id and sequence,
-   * unencrypted. Never hand it to anyone who must not know them.
+   * unencrypted. Never give it to anyone who must not know them.
    *
    * @throws {RandflakeError} `INVALID_ID`
    */
@@ -267,7 +266,10 @@ export class Randflake extends IdGenerator {
 
 /** How a generator with manually assigned node ids is made. */
 export interface Options {
-  /** The seconds that may be used; without it, all from the one after the generator was made. */
+  /**
+   * The seconds that may be used; unless set, all seconds after the one in which the generator was
+   * made.
+   */
   lease?: Lease | undefined
   /**
    * How long one call may wait in all, 0 to 86400000 ms; 1000 unless set. The wait blocks this
@@ -281,8 +283,8 @@ export interface Options {
   maxDriftSeconds?: number | undefined
   /**
    * Whether to skip, without a lease, the rest of the second (the tick, for a Snowflake) in which
-   * the generator is made, in which an earlier holder of the node id may have ended; true unless set.
-   * Nothing is skipped while another generator of this process with the same node ids, made
+   * the generator is made, since an earlier holder of the node id may have ended in it; true unless
+   * set. Nothing is skipped while another generator of this process with the same node ids, made
    * earlier, is open.
    */
   restartSafe?: boolean | undefined
@@ -292,7 +294,7 @@ export interface Options {
 
 /**
  * The unix seconds from `start` up to, but not including, `endExclusive`. One lease serves one
- * process; a fork is another one.
+ * process; a fork is another process.
  */
 export interface Lease {
   start: number
@@ -300,8 +302,8 @@ export interface Lease {
 }
 
 /**
- * Returns unix seconds, with or without a fraction. A call that has to wait calls `sleep`. Where
- * there is none, as for a bare function, the call reads the clock once more and then throws.
+ * Returns unix seconds, with or without a fraction. A call that must wait calls `sleep`. If there
+ * is none, as with a bare function, the call reads the clock once more and then throws.
  *
  * A number is rounded down: for the tick of a millisecond return `(unixMs + 0.5) / 1000`, since
  * `unixMs / 1000` may be a bit before it.
@@ -311,8 +313,8 @@ export type Clock = (() => number) | { now(): number; sleep?(seconds: number): v
 /**
  * A generator of unique 64-bit ids that sort by time, of any {@link Layout} of the Snowflake family.
  *
- * What holds for {@link Randflake} holds here, under the same names. But ids are not encrypted:
- * anyone who sees one can read and predict others. {@link Cloak} hides them.
+ * All that applies to {@link Randflake} applies here, under the same names. But ids are not
+ * encrypted: anyone who sees one can read and predict others. {@link Cloak} hides them.
  *
  * **A node id is safe for one live process at a time, on a machine whose clock has not stepped back
  * over the last id**; a lease bounds the seconds that may be used. A layout without node ids,
@@ -324,8 +326,8 @@ export type Clock = (() => number) | { now(): number; sleep?(seconds: number): v
  */
 export class Snowflake extends IdGenerator {
   /**
-   * Resolves to a generator with leased node ids, which no other generator has: from the stores,
-   * and with the renewals, replacements and ends, of {@link Randflake.leased}.
+   * Resolves to a generator with leased node ids, which no other generator has. Stores, renewals,
+   * replacements and ends are as in {@link Randflake.leased}.
    *
    * @throws {RandflakeError} as a rejection, always: what {@link Randflake.leased} rejects with.
    *   `INVALID_ARGUMENT` also if the namespace has another layout, and for a layout without node
@@ -344,8 +346,8 @@ export class Snowflake extends IdGenerator {
   /**
    * Makes a generator that leases with its first id, as {@link Randflake.lazy} does.
    *
-   * @throws {RandflakeError} at once `INVALID_ARGUMENT` for options and a layout without node ids, and
-   *   `LIFETIME_OVER`; with the first id what {@link Randflake.lazy} throws then.
+   * @throws {RandflakeError} at once: `INVALID_ARGUMENT` for options and a layout without node ids,
+   *   and `LIFETIME_OVER`; with the first id: what {@link Randflake.lazy} throws then.
    * @example
    * const flake = Snowflake.lazy(undefined, { layout: 'discord' }) // settings: RANDFLAKE_STORE
    */
@@ -354,17 +356,17 @@ export class Snowflake extends IdGenerator {
   static lazy(options: SnowflakeLeaseOptions): LeasedSnowflake
 
   /**
-   * @param nodeId 0 to {@link Layout.maxNodeId}, or several of them, each once; may be `undefined`
-   *   where the layout has no node ids.
+   * @param nodeId 0 to {@link Layout.maxNodeId}, or several of them, without repeats; may be
+   *   `undefined` where the layout has no node ids.
    * @throws {RandflakeError} `INVALID_NODE`, `INVALID_LEASE`, `INVALID_ARGUMENT`; `LIFETIME_OVER` if
    *   the layout has ended or is in its last tick; `NODE_IN_USE` if this process has some of the node
-   *   ids in another list, or with ticks that begin with another sequence, or leases them.
+   *   ids in another list, or with another initial sequence, or leases them.
    */
   constructor(nodeId: number | readonly number[] | undefined, options?: SnowflakeOptions)
 
   /**
-   * Generates an id: an unsigned 64-bit bigint, larger than all before where the layout has its time
-   * on top (with several node ids, where those lie above the sequence).
+   * Generates an id: an unsigned 64-bit bigint, larger than all earlier ones where the layout has
+   * its time on top (with several node ids, where those are above the sequence).
    *
    * @throws {RandflakeError} as {@link Randflake.generate}.
    */
@@ -401,28 +403,28 @@ export interface LeasedSnowflake extends Snowflake {
 /** How a lease from a store is doing. Unix seconds, from `start` up to `endExclusive`. */
 export interface LeaseStatus extends Readonly<Lease> {
   /**
-   * `holding`: all is well. `waiting`: the lease is held and no id comes within a second, as while
-   * the clock is behind the last id of a {@link Snowflake}; `lastError` says why, and its
-   * `retryAfter` when there is one. `retrying`: the store did not grant what it was last asked, or the
-   * lease was lost; the generator goes on to the end of what it has, and the store is asked again.
-   * `expired`: the lease is over, there are no ids, and the store is asked again. `acquiring`: there
-   * is no lease yet. `stopped`: there will be none.
+   * `holding`: all is well. `waiting`: the lease is held but no id is available within a second, as
+   * while the clock is behind the last id of a {@link Snowflake}; `lastError` says why, and its
+   * `retryAfter` says when one is. `retrying`: the store did not grant the last request, or the
+   * lease was lost; the generator continues to the end of its lease, and asks the store again.
+   * `expired`: the lease has ended, there are no ids, and the generator asks the store again.
+   * `acquiring`: there is no lease yet. `stopped`: there will be none.
    */
   readonly state: 'acquiring' | 'holding' | 'waiting' | 'retrying' | 'expired' | 'stopped'
   /** The node ids, sorted. */
   readonly nodeIds: readonly number[]
-  /** The time to the end by the machine's clock, with a fraction; 0 if it is over. */
+  /** The time to the end by the machine's clock, with a fraction; 0 if it has passed. */
   readonly secondsLeft: number
   /** How many renewals the store has granted. */
   readonly renewals: number
-  /** How many node ids another holder got before they were given back. */
+  /** How many node ids were taken by another holder before they were given back. */
   readonly losses: number
   /**
-   * Why no id comes while `waiting`; otherwise why the store did not grant what it was last asked;
+   * Why no id is available while `waiting`; otherwise why the store did not grant the last request;
    * `null` while all is well.
    */
   readonly lastError: RandflakeError | null
-  /** The unix second of that, on the machine's clock; while `waiting`, of this status. */
+  /** The unix second of `lastError`, on the machine's clock; while `waiting`, of this status. */
   readonly lastErrorAt: number | null
   /**
    * Which store: the absolute path of a file; the URL of a server without its password, as
@@ -432,7 +434,7 @@ export interface LeaseStatus extends Readonly<Lease> {
   readonly store: string
   /** The namespace of the store. */
   readonly namespace: string
-  /** How often other node ids took the place of lost ones. */
+  /** How often lost node ids were replaced by others. */
   readonly replacements: number
 }
 
@@ -440,14 +442,14 @@ export interface LeaseStatus extends Readonly<Lease> {
 export interface LeaseOptions {
   /**
    * How many node ids, 1 to 16384, each worth 131072 ids a second; 1 unless set. While the store
-   * has fewer, the generator does with fewer. A {@link Snowflake} may have as many as its layout
+   * has fewer, the generator works with fewer. A {@link Snowflake} may have as many as its layout
    * has room for, each worth the ids of its sequence a tick.
    */
   nodeCount?: number | undefined
   /**
-   * For how many whole seconds a lease is asked, 1 to 86400 and at least six times
-   * `maxSkewSeconds`; 300 unless set. The generator survives a store outage of up to two thirds of
-   * it. The node id of a killed process stays reserved for up to that long.
+   * The length of a lease in whole seconds, 1 to 86400 and at least six times `maxSkewSeconds`; 300
+   * unless set. The generator survives a store outage of up to two thirds of it. The node id of a
+   * killed process stays reserved for up to that long.
    */
   ttlSeconds?: number | undefined
   /**
@@ -456,8 +458,8 @@ export interface LeaseOptions {
    */
   maxSkewSeconds?: number | undefined
   /**
-   * Which part of the store, 1 to 200 bytes; `default` unless set. One for each secret or
-   * layout: node ids of two namespaces have nothing to do with each other.
+   * Which part of the store, 1 to 200 bytes; `default` unless set. One for each secret or layout:
+   * the node ids of two namespaces are independent.
    */
   namespace?: string | undefined
   /** How long the first lease may take, 0 to 86400000 ms; 10000 unless set. */
@@ -469,17 +471,17 @@ export interface LeaseOptions {
   maxWaitMs?: number | undefined
   /**
    * How many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl, and
-   * at most 3600; 10, or that third, unless set, and for a {@link Snowflake} 0. It absorbs clocks
-   * that step back and lets a burst borrow coming seconds, which the lease covers. Ids that run
-   * ahead are out of order with those of other nodes.
+   * at most 3600; 10, or that third, unless set, and for a {@link Snowflake} 0. It absorbs clock
+   * steps backwards and lets a burst borrow coming seconds, which the lease covers. Ids that run
+   * ahead are out of order with ids of other nodes.
    */
   maxDriftSeconds?: number | undefined
   /**
-   * Makes the namespace, and for PostgreSQL its tables, with the first lease if it is not there.
-   * Unless set, that is done in a file, which is made, too, and not in a server. A process that
-   * finds an empty store cannot distinguish a new one from one that has lost everything: call
-   * {@link initStore} once instead, which is safer.
-   * With `false` a file that was lost is `STORE_NOT_INITIALIZED`. `true` is not for Redis.
+   * Creates the namespace, and for PostgreSQL its tables, with the first lease if it is missing.
+   * Unless set, this happens in a file, which is also created, but not in a server. A process that
+   * finds an empty store cannot tell a new one from one that has lost everything: call
+   * {@link initStore} once instead, which is safer. With `false`, a file that was lost is
+   * `STORE_NOT_INITIALIZED`. `true` is not for Redis.
    */
   create?: boolean | undefined
   /**
@@ -489,10 +491,10 @@ export interface LeaseOptions {
    */
   allowWeakStore?: boolean | undefined
   /**
-   * Is called with the first lease, and then with each change of its state or of its node ids. It
-   * runs on this thread, later, and keeps no process alive. What it throws, or rejects with, is a
-   * warning of the process and does not touch the lease. The channel `randflake:lease` of
-   * `node:diagnostics_channel` publishes the same as a {@link LeaseChange}.
+   * Called with the first lease, and then with each change of its state or node ids. It runs on
+   * this thread, later, and does not keep the process alive. What it throws, or rejects with,
+   * becomes a warning of the process and does not affect the lease. The channel `randflake:lease`
+   * of `node:diagnostics_channel` publishes the same as a {@link LeaseChange}.
    */
   onLeaseChange?: ((status: LeaseStatus) => unknown) | undefined
 }
@@ -500,12 +502,12 @@ export interface LeaseOptions {
 /** How node ids of a layout are leased. */
 export interface SnowflakeLeaseOptions extends LeaseOptions {
   /**
-   * How ids are laid out, with node ids, of which at most the lowest 131072 are leased; `twitter`
-   * unless set. A namespace has one layout. Where its ticks are longer than a second, a lease lasts
-   * at least six of them.
+   * How ids are laid out; the layout needs node ids, of which at most the lowest 131072 are leased.
+   * `twitter` unless set. A namespace has one layout. Where its ticks are longer than a second, a
+   * lease lasts at least six of them.
    */
   layout?: Layout | LayoutName | LayoutFields | undefined
 }
 
-// Types alone: the package exports no such values.
+// Only types: the package exports no such values.
 export type { IdGenerator, NumberGenerator }

@@ -57,7 +57,7 @@ export class Inspector {
   encryptMany(raws: BigInt64Array | BigUint64Array | readonly bigint[]): BigInt64Array
 
   /**
-   * Returns the sortable forms of many ids. Never hand them to anyone who must not know them.
+   * Returns the sortable forms of many ids. Never give them to anyone who must not know them.
    *
    * @param ids signed 64-bit numbers or texts, not both in one array.
    * @throws {RandflakeError} as {@link encryptMany}.
@@ -95,12 +95,12 @@ export interface PartsColumns {
 }
 
 /**
- * Hides any 64-bit ids: sortable Snowflakes and auto-increment keys inside, ids that say nothing
+ * Hides any 64-bit ids: sortable Snowflakes and auto-increment keys inside, ids that reveal nothing
  * outside.
  *
  * Each number has one hidden form and each hidden form one number, so nothing collides, and the
  * database keeps the number and its index. Hiding does not authenticate: every 64-bit number
- * reveals to something. Look up what comes back, and check who may see it.
+ * reveals some number. Look up the result, and check who may see it.
  *
  * @example
  * const cloak = new Cloak(process.env.RANDFLAKE_SECRET, 'orders.id')
@@ -109,8 +109,8 @@ export interface PartsColumns {
  */
 export class Cloak {
   /**
-   * @param secret 16 bytes, or 32 hex digits in either case. May also be that of a
-   *   {@link Randflake}, whose ids are under a key of their own.
+   * @param secret 16 bytes, or 32 hex digits in either case. May also be the secret of a
+   *   {@link Randflake}, whose ids use a key of their own.
    * @param label the purpose, such as `orders.id`: another label is another key.
    * @throws {RandflakeError} `INVALID_SECRET`, `INVALID_ARGUMENT`
    */
@@ -150,8 +150,8 @@ export class Cloak {
 }
 
 /**
- * An id of Boundary's flake, of 128 bits: time, network address of the worker, sequence. To read
- * such ids and to convert them; they are not made here.
+ * An id of Boundary's flake, of 128 bits: time, network address of the worker, sequence. For
+ * reading and converting such ids; this package does not generate them.
  *
  * Its properties are frozen.
  *
@@ -165,13 +165,13 @@ export class BoundaryFlake {
    */
   constructor(flake: string | Uint8Array)
 
-  /** When it was made, in unix milliseconds: 64 bits, which no number holds. */
+  /** When it was made, in unix milliseconds: 64 bits, which do not fit in a number. */
   readonly unixMs: bigint
   /** When it was made; invalid after the last date, {@link unixMs} 8640000000000000. */
   readonly date: Date
   /** The network address (MAC) of the worker that made it: 6 bytes. */
   readonly worker: Uint8Array
-  /** As which one of its worker and millisecond it was made, 0 to 65535. */
+  /** The index of the id within its worker and millisecond, 0 to 65535. */
   readonly sequence: number
 
   /** Returns the 16 bytes, which sort as the ids do. */
@@ -215,7 +215,7 @@ export function encodeStrings(ids: BigInt64Array | BigUint64Array | readonly big
  * Returns the ids of many texts; see {@link decodeString}.
  *
  * @throws {RandflakeError} `INVALID_ID`, with the index, for what {@link decodeString} refuses;
- *   `INVALID_ARGUMENT` for what is no array.
+ *   `INVALID_ARGUMENT` for anything that is not an array.
  * @example
  * decodeStrings(['3vgoe12ccb8gh', '0']) // BigInt64Array.of(4594531474933654033n, 0n)
  */
@@ -225,13 +225,14 @@ export function decodeStrings(texts: readonly string[]): BigInt64Array
 export function generateSecret(): string
 
 /**
- * Says that this process may be one of several copies: call it after it was restored from a snapshot or
- * a checkpoint, or its machine was cloned, and before it makes the next id.
+ * Declares that this process may be one of several copies. Call it after the process was restored
+ * from a snapshot or a checkpoint, or its machine was cloned, and before it makes the next id.
  *
- * Leased generators, and `Tickets`, give up what they had and begin anew: `await ready()` first. They
- * release nothing, since it may be in use in another copy. Generators with a manually assigned node id
- * throw `FORKED`, and so does making one with that node id: give each copy node ids of its own. Call it
- * in every copy, the original included, and in each copy of this package.
+ * Leased generators, and `Tickets`, give up what they had and start over: `await ready()` first.
+ * They release nothing, since another copy may be using it. Generators with manually assigned node
+ * ids throw `FORKED`, and so does making a generator with one of them: give each copy node ids of
+ * its own. Call it in every copy of the process, the original included, and in each copy of this
+ * package.
  *
  * @example
  * const flake = new Randflake(9, generateSecret())

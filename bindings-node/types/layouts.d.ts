@@ -13,18 +13,18 @@ export type LayoutName =
 /**
  * The initial sequence of each tick. With any of them, one thread gets rising ids of a node.
  *
- * `zero`: with 0. Where a node makes few ids, most of them end alike, and shards by the low bits of
- * an id are uneven; the other two spread them. `continuing`: with the one after the last; a tick
- * ends when the sequence wraps. `['random', n]`: with a number drawn for each tick from 0 to n - 1;
- * a node has n - 1 ids fewer in a tick then.
+ * `zero`: with 0. If a node makes few ids, most of them end alike, and shards by the low bits of an
+ * id are uneven; the other two spread them. `continuing`: with the one after the last; a tick ends
+ * when the sequence wraps. `['random', n]`: with a number drawn for each tick from 0 to n - 1; a
+ * node then has n - 1 fewer ids in a tick.
  */
 export type Sequence = 'zero' | 'continuing' | readonly ['random', number]
 
 /** A layout that has no name. */
 export interface LayoutFields {
   /**
-   * The fields from high to low, each once, with their widths in bits: the time, at most 61, and a
-   * node and a sequence of at most 32 each, which may be missing. Together at most 63 bits.
+   * The fields from high to low, each once, with their widths in bits: the time, at most 61, and
+   * optionally a node and a sequence, at most 32 each. Together at most 63 bits.
    */
   fields: readonly (readonly ['time' | 'node' | 'sequence', number])[]
   /** The length of a tick, 1 to 86400000 ms; 1 unless set. */
@@ -50,9 +50,10 @@ export interface LayoutFields {
  */
 export class Layout {
   /**
-   * @param layout a name, or what describes another layout.
-   * @throws {RandflakeError} `INVALID_ARGUMENT`, also for a time that goes on after the last `Date`. A
-   *   time and a sequence too wide to be counted together in 64 bits make a layout for reading.
+   * @param layout a name, or the description of another layout.
+   * @throws {RandflakeError} `INVALID_ARGUMENT`, also for a time that extends beyond the last
+   *   `Date`. A layout whose time and sequence are too wide to be counted together in 64 bits is
+   *   only for reading.
    * @example
    * // The example of UidGenerator's README, whose epoch is 2016-09-20 in China.
    * new Layout({
@@ -89,13 +90,13 @@ export class Layout {
    */
   readonly endsAt: number
   /**
-   * The unix milliseconds from which on ids are negative in a BIGINT column, and so come before all
-   * others there; `null` if they never are, or if another field than the time decides it.
+   * The unix milliseconds from which ids are negative in a BIGINT column, and so come before all
+   * others there; `null` if they never are, or if a field other than the time decides it.
    */
   readonly negativeFrom: number | null
 
   /**
-   * Reads an id. Every number without bits above the fields has parts: reading does not show
+   * Reads an id. Every number without bits outside the fields has parts: reading does not show
    * whether it is an id.
    *
    * @param id an unsigned 64-bit bigint, or the signed one of a BIGINT column; never a number,
@@ -105,7 +106,7 @@ export class Layout {
   inspect(id: bigint): RawParts
 
   /**
-   * Packs an id of a time, which is rounded down to its tick, a node id and a sequence. For tests
+   * Packs an id from a time, which is rounded down to its tick, a node id and a sequence. For tests
    * and conversions: nothing ensures that the id is unique.
    *
    * @throws {RandflakeError} `INVALID_ARGUMENT` if the time or the sequence is out of range;
@@ -114,8 +115,9 @@ export class Layout {
   pack(time: Date | number, nodeId: number, sequence: number): bigint
 
   /**
-   * Returns the smallest id of the tick at a time, to find rows by their time of making. As unsigned
-   * numbers ids are in the order of time; in a BIGINT column, up to {@link negativeFrom}.
+   * Returns the smallest id of the tick at a time, to find rows by the time at which their ids were
+   * made. As unsigned numbers, ids are in the order of time; in a BIGINT column, up to
+   * {@link negativeFrom}.
    *
    * @throws {RandflakeError} `INVALID_ARGUMENT` if the time is not the top field, or out of range.
    * @example
@@ -131,34 +133,36 @@ export class Layout {
   /**
    * Returns the node id of a datacenter and a worker (a worker and a process, for Discord).
    *
-   * @throws {RandflakeError} `INVALID_NODE` also if node ids of this layout have no such parts.
+   * @throws {RandflakeError} `INVALID_NODE`, also if node ids of this layout do not have these
+   *   parts.
    */
   joinNode(datacenter: number, worker: number): number
 
   /**
-   * Returns the datacenter and the worker of a node id; `null` where node ids have no such parts.
+   * Returns the datacenter and the worker of a node id; `null` where node ids do not have these
+   * parts.
    *
    * @throws {RandflakeError} `INVALID_NODE`
    */
   splitNode(nodeId: number): [datacenter: number, worker: number] | null
 
   /**
-   * Returns the same layout with time counted from other unix milliseconds, as a site that copies a
-   * published layout mostly does.
+   * Returns the same layout with time counted from other unix milliseconds, as most sites that copy
+   * a published layout do.
    *
    * @throws {RandflakeError} `INVALID_ARGUMENT`
    */
   withEpochMs(epochMs: number): Layout
 
   /**
-   * Returns the same layout with ticks that begin otherwise. Ids of both read the same.
+   * Returns the same layout with another initial sequence. Ids of both read the same.
    *
    * @throws {RandflakeError} `INVALID_ARGUMENT`
    */
   withSequence(sequence: Sequence): Layout
 }
 
-/** The parts of an id of a layout, for everyone. */
+/** The parts of an id of a layout, which everyone can read. */
 export interface RawParts {
   /** The unix milliseconds at which the id's tick begins. */
   unixMs: number

@@ -5,17 +5,17 @@ import type { LeaseStatus, Randflake, Snowflake } from './generators.js'
 export interface Metrics {
   /**
    * How many ids were claimed. A {@link Randflake} claims a few ahead for its next single calls.
-   * Generators with the same manually assigned node ids, in whichever workers of this process, make
-   * one sequence of ids, and each shows the number of all of them.
+   * Generators with the same manually assigned node ids, in any workers of this process, make one
+   * sequence of ids, and each shows the total.
    */
   readonly idsGenerated: number
   /**
-   * How many calls waited, by the code of the error that they would have thrown otherwise:
-   * `SEQUENCE_EXHAUSTED`, `CLOCK_MOVED_BACK`, `LEASE_NOT_STARTED`, and of a leased generator
+   * How many calls waited, by the code of the error that they would otherwise have thrown:
+   * `SEQUENCE_EXHAUSTED`, `CLOCK_MOVED_BACK`, `LEASE_NOT_STARTED`, and for a leased generator
    * `LEASE_UNAVAILABLE`.
    */
   readonly waits: Readonly<Partial<Record<RandflakeErrorCode, number>>>
-  /** How many requests were made to the store; 0 of a generator that is not leased. */
+  /** How many requests were made to the store; 0 for a generator that is not leased. */
   readonly storeRequests: number
   /** How long these took in all, in seconds. */
   readonly storeRequestSeconds: number
@@ -32,10 +32,18 @@ export interface Metrics {
 export interface LeaseChange {
   /** The lease as it is now. */
   readonly status: LeaseStatus
-  /** A sentence for a log: what has changed, the node ids, until when ids go on, the store's error. */
+  /**
+   * A sentence for a log: what has changed, the node ids, until when ids are available, the store's
+   * error.
+   */
   readonly message: string
-  /** `info`: all is well. `warning`: ids go on, but look. `error`: there are none, or soon none. */
+  /**
+   * `info`: all is well. `warning`: ids continue, but something needs a look. `error`: there are no
+   * ids, or soon will be none.
+   */
   readonly level: 'info' | 'warning' | 'error'
-  /** Whose lease it is; `undefined` while it is being made, as with the first lease. */
+  /**
+   * The generator that has the lease; `undefined` while it is being made, as with the first lease.
+   */
   readonly generator: Randflake | Snowflake | undefined
 }

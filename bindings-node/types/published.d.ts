@@ -27,7 +27,7 @@ export interface LeaseInfo {
 }
 
 /**
- * A generator by the names of the published 2.1, for programs that were written for it.
+ * A generator with the names of the published 2.1, for programs that were written for it.
  *
  * @deprecated Use {@link Randflake}, or `Generator` of `randflake/v2`.
  */
@@ -53,6 +53,8 @@ export class Generator {
   generateString(): string
   /** Returns the unix second, the node id and the sequence of an id. Throws `ErrInvalidID`. */
   inspect(id: bigint): [timestamp: number, nodeID: number, sequence: number]
-  /** Does so for a text: in any case, up to the first `=`, modulo 2^64. Throws `ErrInvalidID`. */
+  /**
+   * Does the same for a text: in any case, up to the first `=`, modulo 2^64. Throws `ErrInvalidID`.
+   */
   inspectString(text: string): [timestamp: number, nodeID: number, sequence: number]
 }

@@ -8,35 +8,36 @@ import type { InitMode, StoreClient } from './stores.js'
  * Hands out 1, 2, 3 and so on, from a named counter of a store, each number once.
  *
  * {@link Tickets.leased} or {@link Tickets.lazy} makes one; there is no constructor, since numbers
- * come from a store alone.
+ * come only from a store.
  *
  * It draws a block of numbers from the counter, hands them out without the store, and draws the next
  * block on a thread before they are used up. The numbers of one object rise. Several processes, and
- * several workers, draw blocks of their own, so their numbers interleave. A clean end gives back what
- * is left; a process that is killed loses at most `maxBlock` numbers. Only where a
- * process is copied while it runs, both have the same numbers for a minute.
+ * several workers, draw blocks of their own, so their numbers interleave. A clean end gives back
+ * what is left; a process that is killed loses at most `maxBlock` numbers. Only if a process is
+ * copied while it runs do both copies have the same numbers, for a minute.
  *
- * Sequential numbers tell outsiders how many there are, and can be guessed; {@link Cloak} hides them.
+ * Sequential numbers tell outsiders how many there are, and they can be guessed; {@link Cloak}
+ * hides them.
  */
 export class Tickets extends NumberGenerator {
   /** Only the fake of `randflake/testing` can call it. */
   protected constructor()
 
   /**
-   * Draws the first block of a counter, and resolves to what hands out its numbers.
+   * Draws the first block of a counter, and resolves to the object that hands out its numbers.
    *
-   * A namespace of tickets is made once, by {@link initTickets}; a counter with its first number. In
-   * a new namespace each counter begins at its start: where a store was lost, every number would
+   * {@link initTickets} makes a namespace of tickets once; a counter is made with its first number.
+   * In a new namespace each counter begins at its start: if a store was lost, every number would
    * come a second time.
    *
-   * The numbers that are left are given back when the process, or the worker, ends as
-   * {@link Randflake.leased} says, on a thread. Where the store is a server, whose client runs on
-   * this thread, nothing is given back at an exit: `await using`, or
-   * `await tickets.closeAsync()`, does that before.
+   * The remaining numbers are given back, on a thread, when the process or the worker ends as
+   * described in {@link Randflake.leased}. Where the store is a server, whose client runs on this
+   * thread, nothing is given back at an exit: `await using`, or `await tickets.closeAsync()`, does
+   * that before.
    *
    * @param store the path of a SQLite file, its `file:` URL, or a server, as for
    *   {@link Randflake.leased}. If it is undefined, `RANDFLAKE_STORE` of `process.env`.
-   * @param name of the counter, 1 to 200 bytes without spaces and control characters.
+   * @param name the name of the counter, 1 to 200 bytes without spaces and control characters.
    * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
    *   namespace; `STORE_QUARANTINED` if the store may have lost blocks of the counter, see
    *   {@link fenceTickets}; `LIFETIME_OVER` if no number is left; `STORE_UNAVAILABLE` if there is no
@@ -55,17 +56,17 @@ export class Tickets extends NumberGenerator {
 
   /**
    * Makes an object that draws its first block with its first number. Until then it reads neither
-   * the environment nor the store. For a module that is also loaded where nothing is to be drawn, as
-   * in a build.
+   * the environment nor the store. For a module that is also loaded where nothing should be drawn,
+   * as in a build.
    *
    * Where the store is a file, the first call waits for the block, up to `maxWaitMs`. It never does
    * where the store is a server, whose client runs on this thread: it throws `LEASE_UNAVAILABLE` with
    * `retryAfterMs` while the block is on its way. `await tickets.ready()` before the first number, and
    * {@link generateManyAsync}, wait without blocking.
    *
-   * @param store as for {@link leased}; a relative path is one from the present directory.
-   * @throws {RandflakeError} `INVALID_ARGUMENT` for the name and the options at once. What
-   *   {@link leased} rejects with is thrown by the first number.
+   * @param store as for {@link leased}; a relative path is relative to the current directory.
+   * @throws {RandflakeError} `INVALID_ARGUMENT` for the name and the options at once. The first
+   *   number throws what {@link leased} rejects with.
    * @example
    * const invoices = Tickets.lazy(undefined, 'invoices') // settings: RANDFLAKE_STORE
    * export const nextInvoice = () => invoices.generate()
@@ -87,7 +88,7 @@ export class Tickets extends NumberGenerator {
 
   /**
    * Hands out `n` numbers, which rise; there may be gaps between them. More than `maxBlock` come from
-   * several blocks; where the store is a server, so many are refused with `INVALID_ARGUMENT`.
+   * several blocks; where the store is a server, this many are refused with `INVALID_ARGUMENT`.
    *
    * @throws {RandflakeError} as {@link generate}; the numbers that it had taken are lost then.
    *   `INVALID_ARGUMENT` also where there is no memory. Where the store is a server it does not wait
@@ -111,24 +112,24 @@ export class Tickets extends NumberGenerator {
 
   /**
    * Resolves once a number is available, without blocking; keeps the process alive until then.
-   * Another caller may take that number first. While the store is away it waits, without end; for the
-   * first block up to `acquireTimeoutMs`.
+   * Another caller may take that number first. While the store is unreachable, it waits without
+   * limit; for the first block, up to `acquireTimeoutMs`.
    *
-   * @throws {RandflakeError} as {@link generate}, for what waiting does not help; `LEASE_UNAVAILABLE`
-   *   if there is no first block in time.
+   * @throws {RandflakeError} as {@link generate}, for errors that waiting does not help;
+   *   `LEASE_UNAVAILABLE` if there is no first block in time.
    */
   ready(): Promise<void>
 
   /**
-   * Ends it for good: no call that comes after returns a number. Closing twice does nothing. What is
-   * left is given back in the background.
+   * Ends it for good: no later call returns a number. Closing twice does nothing. Remaining numbers
+   * are given back in the background.
    */
   close(): void
   /** See {@link close}. */
   [Symbol.dispose](): void
   /**
-   * Closes, and resolves once the store has what was left, or after 5 seconds without an answer; then
-   * those numbers are lost. `await using` does this.
+   * Closes, and resolves once the store has the remaining numbers back, or after 5 seconds without
+   * an answer; in that case they are lost. `await using` does this.
    */
   closeAsync(): Promise<void>
   /** See {@link closeAsync}. Some test runners hide this symbol of Node 20. */
@@ -138,8 +139,8 @@ export class Tickets extends NumberGenerator {
   get name(): string
 
   /**
-   * What this object has done, in numbers that cost a number nothing. `randflake/prometheus` has them
-   * for Prometheus.
+   * What this object has done. Counting costs a number nothing. `randflake/prometheus` exports this
+   * to Prometheus.
    */
   metrics(): TicketsMetrics
 
@@ -152,34 +153,37 @@ export interface TicketsOptions {
   /** The part of the store; `tickets` unless set. It belongs to tickets: leases need another one. */
   namespace?: string | undefined
   /**
-   * The first number of a new counter, a whole number from 1 to 2 ** 53 - 1; 1 unless set. A counter
-   * that is there must have this one.
+   * The first number of a new counter, a whole number from 1 to 2 ** 53 - 1; 1 unless set. An
+   * existing counter must have this one.
    */
   start?: number | bigint | undefined
-  /** By how much numbers rise, 1 to 2 ** 53 - 1; 1 unless set. As `start`. */
+  /**
+   * By how much numbers rise, 1 to 2 ** 53 - 1; 1 unless set. An existing counter must have this
+   * one.
+   */
   step?: number | bigint | undefined
   /**
-   * For how many seconds, at the present rate, there should be numbers when the store is away, 0 to
-   * 86400; 2 unless set.
+   * For how many seconds, at the current rate, numbers should last while the store is unreachable,
+   * 0 to 86400; 2 unless set.
    */
   reserveSeconds?: number | undefined
-  /** How many numbers a block has at least, 1 to `maxBlock`; 10 unless set. */
+  /** The smallest number of numbers in a block, 1 to `maxBlock`; 10 unless set. */
   minBlock?: number | undefined
   /**
-   * How many numbers this object has drawn and not handed out at most: so many are lost when the
-   * process is killed; 1000000 unless set.
+   * The most numbers that this object has drawn and not handed out, and so the most that are lost
+   * when the process is killed; 1000000 unless set.
    */
   maxBlock?: number | undefined
   /**
    * Whether to make the namespace if it is missing, for tests; false unless set. Elsewhere
-   * {@link initTickets} makes it: a lost store would begin again, and hand out every number twice.
+   * {@link initTickets} makes it: a lost store would start over, and hand out every number twice.
    */
   create?: boolean | undefined
   /** How long the first block may take, 0 to 86400000 ms; 10000 unless set. */
   acquireTimeoutMs?: number | undefined
   /**
    * How long a call may wait for a block, 0 to 86400000 ms; 1000 unless set. On this thread it
-   * waits where the store is a file alone.
+   * waits only where the store is a file.
    */
   maxWaitMs?: number | undefined
   /**
@@ -191,11 +195,11 @@ export interface TicketsOptions {
 /** What {@link Tickets} have done. */
 export interface TicketsMetrics {
   /**
-   * How many numbers were handed out. Also those few that calls on several threads dropped at the end
-   * of a block.
+   * How many numbers were handed out, including the few that calls on several threads dropped at
+   * the end of a block.
    */
   readonly numbersGenerated: number
-  /** How many numbers are drawn and not handed out: what a kill would lose. */
+  /** How many numbers are drawn and not handed out: the numbers that a kill would lose. */
   readonly reserve: number
   /** How many blocks were drawn. */
   readonly blocksDrawn: number
@@ -220,16 +224,16 @@ export interface InitTicketsOptions {
 }
 
 /**
- * Makes a namespace for tickets, and for PostgreSQL its tables, if it is not there. One that is there
- * stays as it is. Called once, when the store is set up, and not with each start or deploy: after a
- * loss of the store its counters would begin again.
+ * Creates a namespace for tickets, and for PostgreSQL its tables, if it is missing. An existing one
+ * stays as it is. Call this once, when the store is set up, and not with each start or deploy:
+ * after a loss of the store, its counters would start over.
  *
  * @param store the path of a SQLite file, which is made if it is missing, or its `file:` URL, the URL
  *   of a server, or a {@link StoreClient}.
  * @param mode `new` if the store has never had it; `quarantine` if it may have had it and lost it:
- *   then each counter has to be fenced, by {@link fenceTickets}, before a number is drawn.
+ *   each counter must then be fenced, by {@link fenceTickets}, before a number is drawn.
  * @throws {RandflakeError} as a rejection, always: `STORE_UNAVAILABLE`, `WEAK_STORE`,
- *   `DRIVER_MISSING`, `INVALID_ARGUMENT`, also if the namespace is one of leases.
+ *   `DRIVER_MISSING`, `INVALID_ARGUMENT`, also if the namespace is for leases.
  * @example
  * await initTickets('postgresql://app@localhost/app', 'new')
  */
@@ -261,7 +265,7 @@ export interface CounterStatus {
   readonly name: string
   /** Its first number. */
   readonly start: bigint
-  /** From a number to the next. */
+  /** The difference from one number to the next. */
   readonly step: bigint
   /** The first number that was never drawn; `null` if all up to 2 ** 53 - 1 were. */
   readonly next: bigint | null
@@ -274,22 +278,22 @@ export interface CounterStatus {
 }
 
 /**
- * Raises a counter, so that every number that is drawn from now on is larger than `above`, or makes it.
- * Then a counter that is refused with `STORE_QUARANTINED`, as after a restart without data or a
- * failover, is drawn from again. A restored backup, as of a file, can look as if nothing had happened:
- * before anything starts, fence the namespace ({@link fenceStore} with `namespace: 'tickets'`, or
- * `randflake lease fence --namespace tickets`), then each counter.
+ * Raises a counter, or makes it, so that every number that is drawn from now on is larger than
+ * `above`. A counter that is refused with `STORE_QUARANTINED`, as after a restart without data or a
+ * failover, can then be drawn from again. A restored backup, as of a file, can look as if nothing
+ * had happened: before anything starts, fence the namespace ({@link fenceStore} with
+ * `namespace: 'tickets'`, or `randflake lease fence --namespace tickets`), then each counter.
  *
- * Before that, stop every process that draws from it: one that still runs holds numbers that the store
- * may have forgotten, and goes on with them. By calling this you state that none runs, and that no
- * number above `above` was ever handed out. Otherwise numbers will repeat.
+ * Before that, stop every process that draws from it: one that still runs holds numbers that the
+ * store may have forgotten, and continues to hand them out. By calling this you state that none
+ * runs, and that no number above `above` was ever handed out. Otherwise numbers will repeat.
  *
  * @param store as in {@link initTickets}, with its errors.
- * @param name that of the counter.
- * @param above 0 to 2 ** 53 - 1. A counter never falls: one that is beyond it stays there.
+ * @param name the name of the counter.
+ * @param above 0 to 2 ** 53 - 1. A counter never falls: one that is already higher stays there.
  * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
- *   namespace; `STORE_QUARANTINED`, with `retryAfterMs`, while a Redis that was the master before may
- *   still be drawn from.
+ *   namespace; `STORE_QUARANTINED`, with `retryAfterMs`, while numbers may still be drawn from a
+ *   former Redis master.
  * @returns the counter as it is now.
  * @example
  * const { next } = await fenceTickets('/var/lib/shop/ids.db', 'orders', 48_300n)
@@ -302,8 +306,8 @@ export function fenceTickets(
 ): Promise<CounterStatus>
 
 /**
- * Returns what a store knows of each counter, sorted by name, and changes nothing. A server is asked for
- * a hundred counters at a time.
+ * Returns what a store knows of each counter, sorted by name, without changing anything. Fetches a
+ * hundred counters at a time from a server.
  *
  * @param store as in {@link initTickets}, with its errors.
  * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
@@ -317,11 +321,11 @@ export function listTickets(
 ): Promise<readonly CounterStatus[]>
 
 /**
- * Returns what a store knows of a counter, and changes nothing; `null` if it is missing. The first
+ * Returns what a store knows of a counter, without changing it; `null` if it is missing. The first
  * number, or the first fence, makes it.
  *
  * @param store as in {@link initTickets}, with its errors.
- * @param name that of the counter.
+ * @param name the name of the counter.
  * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
  *   namespace.
  * @example

@@ -14,7 +14,7 @@ use crate::{
     errors::{WeakSecretWarning, raise, warn, wrong_type},
 };
 
-// A rule names the bounds, also those that core checks.
+// A rule names the bounds, also the ones that core checks.
 integers! {
     /// An id as a number.
     IdNumber(i64): InvalidId, "an id must be a signed 64-bit integer here";
@@ -136,7 +136,7 @@ argument!(
     |object| secret_of(object, 1)
 );
 
-/// Takes a secret. A weak one raises a warning, once per process, at that level of Python's stack.
+/// Takes a secret. A weak one raises a warning, once per process, at this level of Python's stack.
 pub(crate) fn secret_of(object: &Bound<'_, PyAny>, stack_level: i32) -> PyResult<Secret> {
     let secret = if let Ok(bytes) = object.cast::<PyBytes>() {
         Secret::from_bytes(bytes.as_bytes()).map_err(raise)?
@@ -152,7 +152,7 @@ pub(crate) fn secret_of(object: &Bound<'_, PyAny>, stack_level: i32) -> PyResult
     Ok(secret)
 }
 
-/// Raises a warning of a weak secret, once per process.
+/// Raises a warning about a weak secret, once per process.
 pub(crate) fn warn_if_weak(py: Python<'_>, secret: &Secret, stack_level: i32) -> PyResult<()> {
     static WARNED: AtomicBool = AtomicBool::new(false);
 

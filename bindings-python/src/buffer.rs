@@ -1,4 +1,4 @@
-//! Memory of Python objects: `array.array("q")`, numpy arrays and their like; and memory of our own.
+//! Memory of Python objects, such as `array.array("q")` and numpy arrays; and memory of our own.
 
 use std::{
     cell::RefCell,
@@ -26,18 +26,18 @@ pub(crate) const LARGE_BATCH: usize = 16_384;
 
 /// A row of native 64-bit integers.
 ///
-/// Nothing here lends that memory out: another thread may write to it at any time. It is copied
-/// from and to memory of our own.
+/// Nothing here borrows that memory: another thread may write to it at any time. It is copied from
+/// and to memory of our own.
 pub(crate) struct Int64Buffer(PyUntypedBuffer);
 
 impl Int64Buffer {
-    /// Takes an object to read from; its integers may lie apart, and may be unsigned.
+    /// Takes an object to read from; its integers may have gaps between them, and may be unsigned.
     ///
-    /// A column of pandas, polars or pyarrow has no buffer, but makes an array of numpy of itself.
+    /// A column of pandas, polars or pyarrow has no buffer, but can turn itself into a numpy array.
     pub(crate) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let buffer = match buffer_of(object, READABLE) {
             Ok(buffer) => buffer,
-            // A method of its class: a class that has it is no column.
+            // A method of its class: the class itself, which has it, is not a column.
             Err(no_buffer) => match object.get_type().getattr_opt("__array__")? {
                 Some(to_array) => buffer_of(&to_array.call1((object,))?, READABLE)?,
                 None => return Err(no_buffer),
@@ -74,11 +74,11 @@ impl Int64Buffer {
         matches!(ElementType::from_format(self.0.format()), ElementType::SignedInteger { .. })
     }
 
-    /// Copies the integers out of Python's memory, unsigned ones as signed ones of the same bits.
+    /// Copies the integers out of Python's memory, unsigned ones as signed ones with the same bits.
     pub(crate) fn read(&self, py: Python<'_>) -> PyResult<Batch<i64>> {
         let mut integers = Batch::of(self.len())?;
         if self.len() == 0 {
-            // The address of a buffer of nothing means nothing.
+            // The address of an empty buffer is meaningless.
         } else if self.is_signed() {
             self.0.as_typed::<i64>()?.copy_to_slice(py, &mut integers)?;
         } else {
@@ -97,7 +97,7 @@ impl Int64Buffer {
 /// Memory of our own for a batch, where other threads cannot see it change.
 ///
 /// The caller writes to all of it before it reads: it may hold what an earlier batch of this thread
-/// left there. With new memory for each, 4096 ids took 1.7 times as long in an array.
+/// left there. With new memory for each batch, 4096 ids took 1.7 times as long in an array.
 pub(crate) struct Batch<T: Integer> {
     /// At least as long as the batch.
     memory: Vec<T>,
@@ -109,7 +109,7 @@ pub(crate) trait Integer: Element + Default + 'static {
     /// What numpy calls it.
     const DTYPE: &str;
 
-    /// What makes an array of numpy, and the dtype of it.
+    /// The function that makes a numpy array, and its dtype.
     const EMPTY: &Once;
 
     /// Where a thread keeps the memory of its last batches for the next ones. A batch takes its
@@ -136,7 +136,7 @@ impl Integer for u32 {
 
 impl<T: Integer> Batch<T> {
     pub(crate) fn of(length: usize) -> PyResult<Self> {
-        // There is none while the thread ends, and a large batch leaves it to others.
+        // There is none while the thread ends, and a large batch leaves it for others.
         let kept = T::KEPT
             .try_with(|kept| if length > LARGE_BATCH { None } else { kept.borrow_mut().pop() });
         let mut memory = kept.ok().flatten().unwrap_or_default();
@@ -166,8 +166,8 @@ impl<T: Integer> DerefMut for Batch<T> {
     }
 }
 
-/// Gives the memory back to its thread, but that of a large batch to the system: next to what it
-/// takes to make those, memory costs little.
+/// Gives the memory back to its thread, but for a large batch to the system: compared with making
+/// the ids, allocating memory costs little.
 impl<T: Integer> Drop for Batch<T> {
     fn drop(&mut self) {
         if self.memory.len() <= LARGE_BATCH {
@@ -177,7 +177,7 @@ impl<T: Integer> Drop for Batch<T> {
     }
 }
 
-/// Makes an array of numpy, which need not be installed. Its elements are not set.
+/// Makes a numpy array; numpy does not have to be installed. Its elements are not set.
 pub(crate) fn array<T: Integer>(py: Python<'_>, length: usize) -> PyResult<Bound<'_, PyAny>> {
     let find = || {
         let found = py.import("randflake.arrays")?.call_method1("empty_of", (T::DTYPE,))?;
@@ -216,10 +216,10 @@ fn buffer_of(object: &Bound<'_, PyAny>, rule: &str) -> PyResult<PyUntypedBuffer>
     })
 }
 
-/// Says what keeps a buffer from being a row of native 64-bit integers.
+/// Says why a buffer is not an array of native 64-bit integers.
 fn fault_of(buffer: &PyUntypedBuffer) -> Option<&'static str> {
     let format = buffer.format();
-    // pyo3 takes either byte order for the native one.
+    // pyo3 accepts either byte order as the native one.
     let foreign_order = match format.to_bytes().first() {
         Some(b'>' | b'!') => cfg!(target_endian = "little"),
         Some(b'<') => cfg!(target_endian = "big"),

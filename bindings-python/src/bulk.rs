@@ -47,7 +47,7 @@ impl Number for Raw {
     }
 }
 
-/// Changes what a list, or the like, or an array has, and returns a list.
+/// Converts the elements of a list or the like, or of an array, and returns a list.
 pub(crate) fn many<'py, From: Number, To: Number>(
     numbers: &Bound<'py, PyAny>,
     change: impl FnOnce(&mut [i64]) + Send,
@@ -58,7 +58,7 @@ pub(crate) fn many<'py, From: Number, To: Number>(
     list_of::<To>(py, &numbers)
 }
 
-/// Changes what an array has, and returns an array of numpy.
+/// Converts the elements of an array, and returns a numpy array.
 pub(crate) fn array<'py, From: Number, To: Number>(
     numbers: &Bound<'py, PyAny>,
     change: impl FnOnce(&mut [i64]) + Send,
@@ -70,7 +70,7 @@ pub(crate) fn array<'py, From: Number, To: Number>(
     if To::SIGNED { Ok(array) } else { array.call_method1("view", ("uint64",)) }
 }
 
-/// Changes what a buffer has.
+/// Converts the elements of a buffer.
 pub(crate) fn in_place(
     buffer: &Bound<'_, PyAny>,
     change: impl FnOnce(&mut [i64]) + Send,
@@ -87,7 +87,7 @@ pub(crate) fn read_array<T: Number>(array: &Bound<'_, PyAny>) -> PyResult<Batch<
     read::<T>(array.py(), &Int64Buffer::readable(array)?)
 }
 
-/// Reads numbers of which each is one that is also taken alone.
+/// Reads numbers, each of which is also accepted by itself.
 fn read<T: Number>(py: Python<'_>, array: &Int64Buffer) -> PyResult<Batch<i64>> {
     let numbers = array.read(py)?;
     // Half of the numbers are the same for both.

@@ -1,4 +1,5 @@
-//! Changes of a lease, which `randflake/_changes.py` logs and hands to the function of the program.
+//! Changes of a lease, which `randflake/_changes.py` logs and passes to the function of the
+//! program.
 
 use std::{
     collections::VecDeque,
@@ -16,8 +17,8 @@ use randflake_leases::{LeaseStatus, Level};
 use crate::{exit, lease};
 
 thread_local! {
-    /// The changes of the lease that this thread keeps. So a forked child, which has a thread of its
-    /// own, never meets a lock of its parent.
+    /// The changes of the lease that this thread keeps. So a forked child, which has a thread of
+    /// its own, never encounters a lock of its parent.
     static CHANGES: Arc<Mutex<Changes>> = Arc::default();
 }
 
@@ -29,16 +30,16 @@ struct Changes {
     taken: bool,
 }
 
-/// The level of Python's logging, what is said, and the status.
+/// The level of Python's logging, the message, and the status.
 type Change = (u8, String, Py<PyAny>);
 
-/// Returns what is to be called with each change of a lease, on the thread that keeps it, which must
-/// not wait for Python: a thread of Python's, started by another one, takes the changes in order.
+/// Returns what to call with each change of a lease, on the thread that keeps it. That thread must
+/// not wait for Python: a Python thread, started by another one, takes the changes in order.
 pub(crate) fn sender(
     py: Python<'_>,
     on_lease_change: Option<Py<PyAny>>,
 ) -> PyResult<impl Fn(&LeaseStatus) + Send + Sync + use<>> {
-    // Imported now: an interpreter that is finalizing imports nothing.
+    // Imported now: a finalizing interpreter cannot import anything.
     let import =
         || PyResult::Ok(once!().import(py, "randflake._changes", "begin")?.clone().unbind());
     let begin = exit::call_python(py, import)?;
@@ -60,7 +61,7 @@ pub(crate) fn sender(
     })
 }
 
-/// Has Python start a thread that takes the changes.
+/// Makes Python start a thread that takes the changes.
 fn start(functions: &(Py<PyAny>, Option<Py<PyAny>>), changes: Arc<Mutex<Changes>>) {
     let of_python = Arc::clone(&changes);
     let take = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
@@ -77,7 +78,7 @@ fn start(functions: &(Py<PyAny>, Option<Py<PyAny>>), changes: Arc<Mutex<Changes>
     }
 }
 
-/// Returns the next change; `None` once there is none, after which the caller asks no more.
+/// Returns the next change; `None` if there is none, after which the caller stops asking.
 fn take(py: Python<'_>, changes: &Mutex<Changes>) -> Option<Change> {
     loop {
         let mut unsent = lock(changes);
@@ -87,7 +88,7 @@ fn take(py: Python<'_>, changes: &Mutex<Changes>) -> Option<Change> {
             return None;
         };
         drop(unsent);
-        // One that cannot be made for want of memory is left out.
+        // A change that cannot be made for lack of memory is left out.
         if let Ok(change) = exit::unless_finalizing(py, || change_of(py, status))? {
             return Some(change);
         }
@@ -103,13 +104,13 @@ fn change_of(py: Python<'_>, status: LeaseStatus) -> PyResult<Change> {
     Ok((level, status.message(), lease::status(py, status)?.unbind()))
 }
 
-/// Has the next change begin again: no thread could be started.
+/// Makes the next change try again: no thread could be started.
 fn give_up(changes: &Mutex<Changes>) {
     lock(changes).taken = false;
     exit::DELIVERIES.end();
 }
 
-/// What it holds is good whatever has panicked.
+/// Its contents are valid no matter what has panicked.
 fn lock(changes: &Mutex<Changes>) -> MutexGuard<'_, Changes> {
     changes.lock().unwrap_or_else(PoisonError::into_inner)
 }

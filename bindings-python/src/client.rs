@@ -21,12 +21,12 @@ use randflake_leases::{
 
 use crate::{errors::raise, exit};
 
-/// Longest wait for a client. Its own should be a few seconds at most.
+/// The longest wait for a client. Its own limit should be a few seconds at most.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Where leases come from.
 pub(crate) enum Store {
-    /// A file, or what is no store.
+    /// A file, or something that is not a store.
     Local(Location),
     /// A server.
     Server(Source),
@@ -37,7 +37,7 @@ pub(crate) struct Source {
     server: Server,
     open: Held,
     survives_fork: bool,
-    /// Under which all generators of a process share one client.
+    /// The key under which all generators of a process share one client.
     key: Option<String>,
     place: Option<String>,
     /// Where it was given.
@@ -62,7 +62,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
             let process = ForkId::current();
             return Ok(Self::Server(Source { server, open, survives_fork, key, place, process }));
         }
-        // Text may be a URL. Everything else, and a str with undecodable bytes, is a path.
+        // Text may be a URL. Anything else, and a str with undecodable bytes, is a path.
         Ok(Self::Local(match store.extract::<String>() {
             Ok(text) => text.into(),
             Err(_) => located.extract::<PathBuf>()?.into(),
@@ -71,7 +71,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
 }
 
 impl Store {
-    /// Returns whether a client in Python asks it.
+    /// Returns whether a client in Python accesses it.
     pub(crate) fn needs_python(&self) -> bool {
         matches!(self, Self::Server(_))
     }
@@ -89,12 +89,12 @@ impl Store {
     }
 }
 
-/// What the URL of a store says; `None` for what is none. `randflake/_urls.py` names the parts.
+/// The parts of a store's URL; `None` for anything else. `randflake/_urls.py` names the parts.
 #[pyfunction]
 pub(crate) fn address_of<'py>(
     store: &Bound<'py, PyString>,
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    // A path may have what is no text.
+    // A path may contain bytes that are not text.
     let Some(address) = Address::read(&store.to_string_lossy()) else { return Ok(None) };
     let address = address.and_then(|it| it.check_files().map(|()| it)).map_err(raise)?;
     let options: BTreeMap<_, _> = address.options.iter().cloned().collect();
@@ -147,8 +147,9 @@ impl Source {
     }
 }
 
-/// An object of Python, which the thread that drops it also drops there: else the next thread to run
-/// Python would do so, such as the first one, whose finalizers lose what the handler of a signal raises.
+/// A Python object that is also dropped in Python by the thread that drops it: otherwise the next
+/// thread to run Python would do that, such as the main thread, whose finalizers lose what a signal
+/// handler raises.
 struct Held(Option<Py<PyAny>>);
 
 impl Held {
@@ -168,8 +169,8 @@ impl Drop for Held {
     }
 }
 
-/// What a call has returned, how the server has refused it, with a code and a message, or why there
-/// is neither.
+/// What a call has returned, how the server has refused it (a code and a message), or why there is
+/// neither.
 type Outcome<'py> = (Bound<'py, PyAny>, Refused<'py>, Option<Bound<'py, PyString>>);
 type Refused<'py> = Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 type Read<T> = fn(&Bound<'_, PyAny>, Refused<'_>) -> PyResult<T>;
@@ -179,7 +180,7 @@ impl Server {
         Error::new(ErrorKind::StoreUnavailable, format!("cannot reach {}: {why}", self.0.name()))
     }
 
-    /// Has Python make a call, of the first of `call` with the rest, and returns its outcome.
+    /// Makes Python call the first of `call` with the rest, and returns the outcome.
     fn call<T: Send + 'static>(
         self,
         call: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyTuple>>,
@@ -189,11 +190,11 @@ impl Server {
         answer.recv_timeout(LONGEST_WAIT).map_err(|_| self.unavailable("it does not answer"))?
     }
 
-    /// Has Python begin a call. Its outcome can be received.
+    /// Makes Python begin a call, whose outcome can be received.
     ///
-    /// It runs on a thread that Python starts: a finalizing interpreter ends threads anywhere, which
-    /// those of Rust do not survive, and on the main thread an exception of a signal's handler would
-    /// pass for a failure of the client. The caller waits without the GIL.
+    /// It runs on a thread that Python starts: a finalizing interpreter ends threads anywhere,
+    /// which Rust threads do not survive, and on the main thread an exception of a signal handler
+    /// would look like a failure of the client. The caller waits without the GIL.
     fn start<T: Send + 'static>(
         self,
         call: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyTuple>>,
@@ -219,7 +220,7 @@ impl Server {
                 let send = PyCFunction::new_closure(py, None, None, send)?;
                 once!().import(py, "randflake._clients", "begin")?.call1((send, call(py)?))
             };
-            // Shows the class of an exception alone: its message may have a password.
+            // Shows only the class of an exception: its message may contain a password.
             exit::unless_finalizing(py, || {
                 begin().map(drop).map_err(|raised| {
                     let class = raised.get_type(py).qualname();
@@ -238,13 +239,13 @@ pub(crate) struct Client {
     server: Server,
     /// A `randflake.stores.Adapter`.
     adapter: Held,
-    /// The outcome of a statement that was given up, and that it may still be running.
+    /// The outcome of a statement that was given up, and whether it may still be running.
     late: Option<Receiver<Result<Response>>>,
 }
 
 impl Client {
-    /// A client that has not returned is given no other statement: each would wait beside the first
-    /// one, with a thread and perhaps a connection of its own.
+    /// A client that has not returned is given no other statement: each would wait next to the
+    /// first one, with a thread and perhaps a connection of its own.
     fn is_busy(&mut self) -> bool {
         let busy = self
             .late
@@ -256,7 +257,7 @@ impl Client {
         busy
     }
 
-    /// Calls a method that an adapter need not have, and ignores its failure.
+    /// Calls an optional method of an adapter, and ignores its failure.
     fn call_if_there(&mut self, name: &str) {
         if !self.is_busy() {
             let _ = self.server.call(
@@ -314,7 +315,7 @@ fn read(answer: &Bound<'_, PyAny>, refused: Refused<'_>) -> PyResult<Response> {
     answer.extract().map(Response::Rows)
 }
 
-/// Has the adapter close its connection. A forked child forgets its store, so this is not called
+/// Makes the adapter close its connection. A forked child forgets its store, so this is not called
 /// there.
 impl Drop for Client {
     fn drop(&mut self) {

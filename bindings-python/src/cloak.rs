@@ -82,7 +82,7 @@ impl Cloak {
 }
 
 argument!(
-    /// What a cloak is for.
+    /// The purpose of a cloak.
     Label(String),
     |object| text(object, "label")
 );

@@ -18,7 +18,7 @@ use crate::{
     exit::never_return,
 };
 
-/// The longest time that a signal waits for its handler in Python.
+/// The longest time that a signal waits for its Python handler.
 pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
 pub(crate) enum Clock {
@@ -32,8 +32,8 @@ pub(crate) enum Clock {
     Changeable(Py<ChangeableClock>),
 }
 
-/// The machine's clock until another one is set, for the names of 2.1. A generator on it keeps what it
-/// has issued. It never sleeps.
+/// The machine's clock until another one is set, for the names of 2.1. A generator on it remembers
+/// what it has issued. It never sleeps.
 #[pyclass(frozen, name = "_ChangeableClock", module = "randflake._randflake")]
 pub(crate) struct ChangeableClock {
     is_system: AtomicBool,
@@ -97,7 +97,7 @@ impl randflake::Clock for Clock {
         }
     }
 
-    /// Releases the GIL while it waits. An exception of a signal's handler ends the wait.
+    /// Releases the GIL while it waits. An exception of a signal handler ends the wait.
     fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
         match self {
             Self::System => Python::try_attach(|py| sleep_in_slices(py, duration))
@@ -138,7 +138,7 @@ fn reading(now: &Bound<'_, PyAny>) -> PyResult<i64> {
     unix_nanos(seconds).map_err(raise)
 }
 
-/// Runs the handlers of signals at least once, also if there is no time to sleep.
+/// Runs signal handlers at least once, even if there is no time to sleep.
 fn sleep_in_slices(py: Python<'_>, duration: Duration) -> Result<Duration> {
     let mut slept = Duration::ZERO;
     loop {

@@ -1,5 +1,5 @@
-//! Python objects as plain values. An object that is wrong raises the error of its domain, where
-//! pyo3 would truncate it or raise `OverflowError`.
+//! Python objects as plain values. A wrong object raises the error of its domain, where pyo3 would
+//! truncate it or raise `OverflowError`.
 
 use std::fmt::Display;
 
@@ -147,7 +147,7 @@ pub(crate) fn items<'py>(
     })
 }
 
-/// Returns whether it is a sequence of integers that is never meant as ids.
+/// Returns whether it is a sequence of integers that are never meant as ids.
 pub(crate) fn is_bytes(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>()
 }
@@ -157,14 +157,14 @@ pub(crate) fn pair<'py>(
     object: &Bound<'py, PyAny>,
     error: impl Fn(&dyn Display) -> Error,
 ) -> PyResult<[Bound<'py, PyAny>; 2]> {
-    // One more than a pair has, since the iterable may be infinite.
+    // Reads one more than a pair has, since the iterable may be infinite.
     let items: Vec<_> = items(object, &error)?.take(3).collect::<PyResult<_>>()?;
     items.try_into().map_err(|items: Vec<_>| {
         raise(error(&if items.len() < 2 { "too few in one" } else { "too many in one" }))
     })
 }
 
-/// Says of which type an object is, and nothing of its value, which may be a secret.
+/// Names the type of an object but not its value, which may be a secret.
 pub(crate) fn type_of(object: &Bound<'_, PyAny>) -> String {
     let name = object.get_type().name();
     let name = name.as_ref().map_or("unknown".into(), |name| name.to_string_lossy());

@@ -17,17 +17,17 @@ use crate::{
     options::{self, Options},
 };
 
-/// A generator, which both its Python class and the base of that class have.
+/// A generator, shared by its Python class and the base of that class.
 pub(crate) enum AnyGenerator<F: ConfigSource> {
     /// With manually assigned node ids.
     Manual(Arc<Generator<F, Clock>>),
     /// With leased ones. On the thread of an event loop its calls never wait.
     Leased(Arc<Leased<F, Clock>>, Wait),
-    /// Leased, by settings that are looked up with the first use.
+    /// Leased, with settings that are looked up on first use.
     Lazy(Arc<Lazy<F>>),
 }
 
-/// A generator that is there to be called.
+/// A generator that can be called.
 enum Opened<'a, F: Format> {
     Manual(&'a Generator<F, Clock>),
     Leased(&'a Leased<F, Clock>, Wait),
@@ -80,7 +80,7 @@ impl<F: ConfigSource> AnyGenerator<F> {
         }
     }
 
-    /// Returns the generator that has been made, and has a lazy one made.
+    /// Returns the generator, and makes it if it is lazy.
     fn made(&self, py: Python<'_>) -> PyResult<Opened<'_, F>> {
         if let Some(made) = self.made_already() {
             return Ok(made);
@@ -146,7 +146,7 @@ impl<F: ConfigSource> AnyGenerator<F> {
         Ok(ids)
     }
 
-    /// Calls the generator; again, once what its error says has been done about.
+    /// Calls the generator; calls it again once its error has been dealt with.
     #[inline]
     fn retry<T>(
         &self,
@@ -202,7 +202,7 @@ impl<F: Format> Opened<'_, F> {
     }
 }
 
-/// Returns whether a leased generator has failed since this process has taken no lease yet.
+/// Returns whether a leased generator has failed because this process has not taken a lease yet.
 fn has_no_lease_yet(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Forked | ErrorKind::LeaseUnavailable)
 }
@@ -239,7 +239,7 @@ pub(crate) trait DynGenerator: Send + Sync {
     /// Returns how long to wait until an id is available, if that is known without a lease.
     fn ready_in(&self, py: Python<'_>) -> PyResult<Option<Duration>>;
 
-    /// Closes it without waiting: a thread that collects it has the GIL.
+    /// Closes it without waiting: the thread that collects it holds the GIL.
     fn stop(&self);
 
     fn close(&self, py: Python<'_>) -> PyResult<()>;
@@ -247,7 +247,7 @@ pub(crate) trait DynGenerator: Send + Sync {
 
 impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
     fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>> {
-        // Knowing that takes longer than making a small one.
+        // Checking that takes longer than making a small one.
         if count >= LARGE_BATCH {
             self.retry(py, |flake| {
                 caught(|| match flake {

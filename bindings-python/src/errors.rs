@@ -13,7 +13,7 @@ macro_rules! classes {
     ($($class:ident)+) => {
         $(pyo3::import_exception!(randflake.errors, $class);)+
 
-        /// Imports the classes now: an interpreter that is finalizing imports nothing any more.
+        /// Imports the classes now: a finalizing interpreter can no longer import anything.
         pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
             py.import("randflake.errors")?;
             $(py.get_type::<$class>();)+
@@ -37,7 +37,7 @@ pub(crate) fn call<T>(core: impl FnOnce() -> Result<T>) -> PyResult<T> {
 #[inline]
 pub(crate) fn caught<T>(core: impl FnOnce() -> Result<T>) -> Result<T> {
     // A panic leaves no shared state half changed: a generator's is one atomic word, and a lease
-    // that was not answered is asked for again.
+    // request without an answer is repeated.
     panic::catch_unwind(AssertUnwindSafe(core)).unwrap_or_else(|_| {
         Err(Error::new(
             ErrorKind::Internal,
@@ -49,7 +49,7 @@ pub(crate) fn caught<T>(core: impl FnOnce() -> Result<T>) -> Result<T> {
 /// Makes the exception of an error of the core.
 #[cold]
 pub(crate) fn raise(error: Error) -> PyErr {
-    // An exception of an injected clock, or of the handler of a signal, is raised as it is.
+    // An exception of an injected clock, or of a signal handler, is raised as it is.
     let error = match error.into_source::<PyErr>() {
         Ok(raised) => return raised,
         Err(error) => error,
@@ -74,7 +74,7 @@ pub(crate) fn wrong_type(error: &Error) -> PyErr {
     InvalidTypeError::new_err((error.to_string(), error.code()))
 }
 
-/// Warns at that level of Python's stack.
+/// Warns at this level of Python's stack.
 pub(crate) fn warn<W: PyTypeInfo>(
     py: Python<'_>,
     message: impl Into<Vec<u8>>,

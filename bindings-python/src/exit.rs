@@ -27,12 +27,12 @@ const EXIT_BUDGET: Duration = Duration::from_secs(5);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What holds something of a store, which it gives back at its end.
+/// An object that holds something of a store, and gives it back at its end.
 pub(crate) trait Closeable: Send + Sync {
-    /// Closes it without waiting: a thread that collects it has the GIL.
+    /// Closes it without waiting: the thread that collects it holds the GIL.
     fn stop(&self);
 
-    /// Returns whether it has nothing that must be given back.
+    /// Returns whether there is nothing that it must give back.
     fn is_over(&self) -> bool;
 }
 
@@ -46,26 +46,27 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> Closeable for Leased<F, 
     }
 }
 
-/// The leased generators whose node ids may still have to be given back, and the sequential numbers,
-/// also of those that Python has collected.
+/// The leased generators whose node ids, and the objects whose sequential numbers, may still have
+/// to be given back, including ones that Python has collected.
 ///
-/// It is locked briefly, by threads that are attached to the interpreter and call no Python meanwhile:
-/// so it is never locked during a fork, which has the GIL, or has stopped all attached threads.
+/// It is locked briefly, by threads that are attached to the interpreter and call no Python
+/// meanwhile: so it is never locked during a fork, which holds the GIL, or has stopped all attached
+/// threads.
 static LEASED: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
 
 #[derive(Clone)]
 struct Registered {
     leased: Arc<dyn Closeable>,
-    /// Its store is asked by a client in Python.
+    /// Its store is accessed by a client in Python.
     needs_python: bool,
 }
 
-/// Has all node ids given back once the interpreter is finalized.
+/// Makes sure all node ids are given back once the interpreter is finalized.
 ///
 /// Python's `atexit` is too early: daemon threads still run then, and functions that other modules
 /// have registered run later. They would find their generator closed. Only a store whose client is
-/// written in Python is asked there, since it is the last moment for that: the function registered
-/// first runs last.
+/// written in Python is accessed there, since that is the last moment for it: the function
+/// registered first runs last.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     extern "C" fn after_finalizing() {
         close(&registered());
@@ -80,7 +81,7 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Has node ids, or numbers, given back at the end of the process.
+/// Makes sure node ids, or numbers, are given back at the end of the process.
 pub(crate) fn close_at_exit(leased: Arc<dyn Closeable>, needs_python: bool) {
     let mut all = lock(&LEASED);
     let over: Vec<_> = all.extract_if(.., |other| other.leased.is_over()).collect();
@@ -89,8 +90,8 @@ pub(crate) fn close_at_exit(leased: Arc<dyn Closeable>, needs_python: bool) {
     drop(over); // after the lock, since it may collect a client in Python, which may do anything
 }
 
-/// Has all node ids given back at the end of a child of multiprocessing, which exits without
-/// finalizing its interpreter. Has no effect elsewhere.
+/// Makes sure all node ids are given back at the end of a multiprocessing child, which exits
+/// without finalizing its interpreter. Has no effect elsewhere.
 pub(crate) fn register_in_child(py: Python<'_>) -> PyResult<()> {
     static REGISTERED: AtomicU64 = AtomicU64::new(0);
 
@@ -134,9 +135,9 @@ fn before_finalizing(py: Python<'_>) {
 
 /// Which threads run Python for this library.
 ///
-/// A finalizing interpreter ends every other thread that comes back to it: up to 3.13 by unwinding
-/// its stack, which Rust code on that stack does not survive. So no call begins after the last
-/// function of `atexit`, which waits for those that have begun.
+/// A finalizing interpreter ends every other thread that returns to it: up to 3.13 by unwinding its
+/// stack, which Rust code on that stack does not survive. So no call begins after the last function
+/// of `atexit`, which waits for calls that have begun.
 ///
 /// It is locked briefly, as [`LEASED`] is: so it is never locked during a fork.
 static INTERPRETER: Mutex<Interpreter> =
@@ -147,15 +148,16 @@ struct Interpreter {
     finalized_by: Option<ThreadId>,
     /// Calls of this library into Python that have not returned.
     calls: usize,
-    /// The process that all this is about: a forked child has no thread of its parent.
+    /// The process that all this concerns: a forked child has no thread of its parent.
     process: u64,
 }
 
-/// How many leases have changes that Python is being told of: the end of the process waits for that.
+/// How many leases have changes that are being reported to Python: the end of the process waits for
+/// that.
 pub(crate) static DELIVERIES: Deliveries = Deliveries(AtomicU64::new(0));
 
-/// A count below the number of the process that it is about: a forked child has no thread of its
-/// parent. One number, since it is changed by threads without the GIL, which a fork does not wait for.
+/// A count in the bits below the number of its process: a forked child has no thread of its parent.
+/// A single number, since it is changed by threads without the GIL, for which a fork does not wait.
 pub(crate) struct Deliveries(AtomicU64);
 
 impl Deliveries {
@@ -173,7 +175,7 @@ impl Deliveries {
         self.change(|count| count) != 0
     }
 
-    /// Returns the count, which this has changed.
+    /// Changes the count and returns it.
     fn change(&self, change: impl Fn(u64) -> u64) -> u64 {
         let process = ForkId::of_threads().number() << Self::COUNT.count_ones();
         let next = |packed: u64| {
@@ -216,13 +218,13 @@ pub(crate) fn call_python<T>(py: Python<'_>, call: impl FnOnce() -> PyResult<T>)
         .unwrap_or_else(|| Err(raise_unless_finalizing(py, raise(finalizing()))))
 }
 
-/// Makes the error of what an interpreter that finalizes cannot do any more.
+/// Makes the error of what a finalizing interpreter can no longer do.
 #[cold]
 pub(crate) fn finalizing() -> Error {
     Error::new(ErrorKind::StoreUnavailable, "Python is ending, and with it the client of the store")
 }
 
-/// Calls what `randflake/_async.py` has, which may have to be imported first.
+/// Calls a function of `randflake/_async.py`, which it may have to import first.
 pub(crate) fn call_async<'py>(
     py: Python<'py>,
     name: &str,
@@ -231,8 +233,8 @@ pub(crate) fn call_async<'py>(
     call_python(py, || py.import("randflake._async")?.getattr(name)?.call1(arguments))
 }
 
-/// Raises an error, whose class is written in Python. A thread that another one must not finalize
-/// meanwhile stays here instead, as Python does with every other thread then.
+/// Raises an error, whose class is written in Python. If another thread is finalizing the
+/// interpreter, this thread stays here instead, as Python does then with every other thread.
 #[cold]
 pub(crate) fn raise_unless_finalizing(py: Python<'_>, raised: PyErr) -> PyErr {
     match unless_finalizing(py, || raised.value(py)) {
@@ -253,7 +255,7 @@ pub(crate) fn raise_with_cause(py: Python<'_>, error: Error) -> PyErr {
     raised
 }
 
-/// Blocks for ever, as Python does with every thread that comes back to a finalized interpreter.
+/// Blocks forever, as Python does with every thread that returns to a finalized interpreter.
 #[cold]
 pub(crate) fn never_return() -> ! {
     loop {
@@ -261,8 +263,8 @@ pub(crate) fn never_return() -> ! {
     }
 }
 
-/// Returns whether this thread is finalizing the interpreter. It may still run Python then, as when
-/// the last objects are collected.
+/// Returns whether this thread is finalizing the interpreter. If so, it may still run Python, as
+/// when the last objects are collected.
 fn is_finalized_here(_: Python<'_>) -> bool {
     interpreter().finalized_by == Some(thread::current().id())
 }
@@ -282,7 +284,7 @@ fn registered() -> Vec<Registered> {
 
 fn close(all: &[Registered]) {
     for registered in all {
-        registered.leased.stop(); // all of them, before it waits for the first
+        registered.leased.stop(); // all of them, before waiting for the first
     }
     let mut waited = Duration::ZERO;
     while waited < EXIT_BUDGET && !all.iter().all(|registered| registered.leased.is_over()) {
@@ -295,7 +297,7 @@ fn pause() -> Duration {
     SystemClock.sleep(POLL_INTERVAL).ok().flatten().unwrap_or(EXIT_BUDGET)
 }
 
-/// What these hold is good whatever has panicked.
+/// The contents of these are valid no matter what has panicked.
 fn lock<T>(shared: &'static Mutex<T>) -> MutexGuard<'static, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

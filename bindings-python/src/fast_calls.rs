@@ -1,7 +1,7 @@
 //! Single calls without the work that pyo3 does around a method, which takes as long as an id.
 //!
-//! Where a call can neither succeed at once nor without Python, it is repeated by the ordinary
-//! method, which pyo3 makes: that waits, calls clocks written in Python, recovers leases, and raises.
+//! A call that cannot succeed at once and without Python is repeated by the ordinary method, which
+//! pyo3 makes: that one waits, calls clocks written in Python, recovers leases, and raises.
 #![allow(unsafe_code, reason = "methods that Python calls without pyo3")]
 
 use std::{ffi::CString, ptr};
@@ -12,7 +12,7 @@ use crate::{once::Once, randflake::Randflake, snowflake::Snowflake, text::Text, 
 
 /// A method without arguments.
 trait Method {
-    /// Frozen: no code has it borrowed mutably.
+    /// Frozen: no code can borrow it mutably.
     type Class: PyClass<Frozen = True> + Sync;
 
     const NAME: &str;
@@ -100,8 +100,8 @@ impl Method for GenerateTicket {
     }
 }
 
-/// Refuses every interpreter of the process but the first: classes and what happens at the end are
-/// there once.
+/// Refuses every interpreter of the process but the first: classes and the work at the end exist
+/// only once.
 #[cfg(not(PyPy))]
 pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
     use std::sync::atomic::{AtomicI64, Ordering};
@@ -111,7 +111,7 @@ pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
 
     // SAFETY: this thread is attached to an interpreter.
     let this = unsafe { ffi::PyInterpreterState_Get() };
-    // SAFETY: that is one, which lives at least as long as this call.
+    // SAFETY: it is an interpreter, which lives at least as long as this call.
     let this = unsafe { ffi::PyInterpreterState_GetID(this) };
     match FIRST.compare_exchange(NONE, this, Ordering::Relaxed, Ordering::Relaxed) {
         Err(first) if first != this => Err(pyo3::exceptions::PyImportError::new_err(
@@ -129,7 +129,7 @@ pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Replaces the methods that pyo3 has made by those of this file.
+/// Replaces the methods that pyo3 has made with the ones in this file.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     replace::<Generate>(py)?;
     replace::<GenerateInOrder>(py)?;
@@ -141,7 +141,7 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
 fn replace<M: Method>(py: Python<'_>) -> PyResult<()> {
     let class = py.get_type::<M::Class>();
     let ordinary = class.getattr(M::NAME)?;
-    // As functions in C are documented, so that help() and inspect.signature() show the same.
+    // In the form for functions in C, so that help() and inspect.signature() show the same.
     let signature = ordinary.getattr("__text_signature__")?;
     let documentation = ordinary.getattr("__doc__")?;
     let documentation = CString::new(format!("{}{signature}\n--\n\n{documentation}", M::NAME))?;

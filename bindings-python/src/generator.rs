@@ -16,7 +16,7 @@ use crate::{
 #[pyclass(frozen, subclass, module = "randflake._randflake")]
 pub(crate) struct Generator {
     flake: Box<dyn DynGenerator>,
-    /// The same with calls that wait, if those of this one never do.
+    /// The same with calls that wait, if the calls of this one never do.
     waiting: Option<Py<Self>>,
 }
 

@@ -1,5 +1,5 @@
-//! Generators that are made before there is a store or a secret: both are looked up with the first
-//! use, and the first id takes the lease.
+//! Generators that are made before there is a store or a secret: both are looked up on first use,
+//! and the first id takes the lease.
 
 use std::{ffi::OsString, sync::Arc};
 
@@ -24,7 +24,8 @@ use crate::{
 pub(crate) trait ConfigSource: LeasedFormat {
     type Given: Send + Sync + 'static;
 
-    /// Returns what stands for it until it is looked up, which says whether the options are valid.
+    /// Returns a placeholder for it until it is looked up, which shows whether the options are
+    /// valid.
     fn placeholder(given: &Self::Given) -> Self::Config;
 
     /// Looks it up, and raises its warning.
@@ -34,7 +35,7 @@ pub(crate) trait ConfigSource: LeasedFormat {
 }
 
 impl ConfigSource for Encrypted {
-    /// `None`: that of the environment.
+    /// `None`: the secret of the environment.
     type Given = Option<Py<PyAny>>;
 
     fn placeholder(_: &Self::Given) -> Secret {
@@ -79,9 +80,9 @@ pub(crate) fn warn_if_ending(py: Python<'_>, layout: &Layout) -> PyResult<()> {
     layout.warning().map_or(Ok(()), |warning| warn::<LifetimeWarning>(py, warning, 1))
 }
 
-/// What a leased generator is made with, of which the environment may have some.
+/// What a leased generator is made with; some of it may come from the environment.
 pub(crate) struct Settings<F: ConfigSource> {
-    /// With what stands for the secret, and for a store of the environment.
+    /// With placeholders for the secret, and for a store of the environment.
     builder: LeasedBuilder<F>,
     given: F::Given,
     store: Where,
@@ -121,7 +122,7 @@ impl<F: ConfigSource> Settings<F> {
         F::look_up(py, &self.given)
     }
 
-    /// Looks the rest up. Also returns whether the store is asked by a client in Python.
+    /// Looks the rest up. Also returns whether the store is accessed by a client in Python.
     pub(crate) fn builder(
         &self,
         py: Python<'_>,
@@ -139,7 +140,7 @@ impl<F: ConfigSource> Settings<F> {
                 needs_python
             }
         };
-        // A generator that was given store and secret takes nothing from the environment: under
+        // A generator that was given a store and a secret takes nothing from the environment: under
         // another namespace its secret would repeat ids.
         if from_environment
             && !self.has_namespace
@@ -151,7 +152,7 @@ impl<F: ConfigSource> Settings<F> {
     }
 }
 
-/// A leased generator whose settings are looked up with its first use. What was looked up stays.
+/// A leased generator whose settings are looked up on first use, and then stay.
 pub(crate) struct Lazy<F: ConfigSource> {
     settings: Settings<F>,
     config: OnceBox<F::Config>,

@@ -48,7 +48,7 @@ impl Lease {
 }
 
 argument!(
-    /// A lease that is given.
+    /// A lease that the caller gives.
     GivenLease(randflake::Lease),
     |object| {
         let error = must(ErrorKind::InvalidLease, "lease must be a randflake.Lease or None");

@@ -1,7 +1,7 @@
 //! The Python package: arguments in, a call into the core, a value out.
 //!
-//! The docstrings are in the stubs, `_randflake.pyi` and those that it imports, from where the build
-//! takes them.
+//! The docstrings are in the stubs, `_randflake.pyi` and the ones that it imports; the build takes
+//! them from there.
 #![allow(
     clippy::doc_lazy_continuation,
     clippy::doc_link_with_quotes,
@@ -10,14 +10,14 @@
 )]
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 hands converted arguments over by value")]
 
-/// The docstring that a stub has for a class, a method or a function.
+/// The docstring of a class, a method or a function in a stub.
 macro_rules! doc {
     ($of:ident $(.$member:ident)?) => {
         include_str!(concat!(env!("OUT_DIR"), "/", stringify!($of) $(, ".", stringify!($member))?))
     };
 }
 
-/// An object of Python that is made once: a static for each place that says so.
+/// A Python object that is made once: a static for each place that uses this.
 macro_rules! once {
     () => {{
         static OBJECT: crate::once::Once = crate::once::Once::new();
@@ -68,7 +68,7 @@ mod _randflake {
         Ok(once!().get_or_try_init(py, || Ok(package.into_any().unbind()))?.clone())
     }
 
-    /// Returns a number that is another one in a forked child, and after a restore.
+    /// Returns a number that changes in a forked child, and after a restore.
     #[pyfunction]
     fn fork_id() -> u64 {
         ::randflake::bindings::ForkId::current().number()
@@ -108,12 +108,13 @@ mod _randflake {
 
         crate::fast_calls::check_interpreter(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        // A package that is imported again, as by a reloader, is one more module of the same library.
-        // Relaxed: imports of one module come one by one.
+        // A package that is imported again, as by a reloader, is another module of the same
+        // library. Relaxed: imports of one module happen one at a time.
         if REGISTERED.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Where only handlers see a fork, its own comes before those of libraries loaded later.
+        // Where only handlers see a fork, its own comes before the handlers of libraries loaded
+        // later.
         let _ = ::randflake::bindings::ForkId::current();
         crate::errors::register(module.py())?;
         crate::exit::register(module.py())?;

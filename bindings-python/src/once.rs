@@ -1,8 +1,8 @@
 //! Objects of Python that are made once, without a lock.
 //!
-//! pyo3's `PyOnceLock`, and with it `intern!` and the type of a `PyDateTime`, has other threads wait
-//! for the one that makes the object, which releases the GIL meanwhile. A child that is forked then
-//! would wait for ever. So clippy refuses them.
+//! pyo3's `PyOnceLock`, and with it `intern!` and the type of a `PyDateTime`, makes other threads
+//! wait for the one that makes the object, which releases the GIL meanwhile. A child that is forked
+//! then would wait forever. So clippy refuses them.
 
 use once_cell::race::OnceBox;
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ impl Once {
         self.0.get()
     }
 
-    /// Returns the object, which is made if there is none. Of threads that make it at the same time,
+    /// Returns the object, making it if there is none. If several threads make it at the same time,
     /// one wins.
     pub(crate) fn get_or_try_init<'py>(
         &self,

@@ -15,10 +15,11 @@ use crate::{
     exit::raise_unless_finalizing,
 };
 
-/// Does an operation on a thread of its own, without the GIL, and returns what it returns. An exception
-/// of a signal's handler ends the wait; then the operation goes on alone.
+/// Runs an operation on its own thread, without the GIL, and returns its result. An exception of a
+/// signal handler ends the wait; the operation then continues by itself.
 ///
-/// A handler may fork: a child has no such thread, and touches nothing that it shares with it.
+/// A handler may fork: the child does not have this thread, and touches nothing that is shared with
+/// it.
 pub(crate) fn operate<T: Send + 'static>(
     py: Python<'_>,
     operation: impl FnOnce() -> Result<T> + Send + 'static,
@@ -48,7 +49,7 @@ pub(crate) fn operate<T: Send + 'static>(
     }
 }
 
-/// The end of the channel at which the caller waits.
+/// The end of the channel where the caller waits.
 struct Waiting<T> {
     process: ForkId,
     /// `None` only while it is dropped.
@@ -56,7 +57,7 @@ struct Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// Returns what has come, if that is soon.
+    /// Returns what has arrived, if it arrives soon.
     fn receive(&mut self) -> Option<Result<T>> {
         let receiver = self.receiver.as_ref().expect("until it is dropped");
         match receiver.recv_timeout(LONGEST_SLICE) {
@@ -67,7 +68,7 @@ impl<T> Waiting<T> {
     }
 }
 
-/// In a child, its lock may be held by a thread of the parent.
+/// In a child, a thread of the parent may hold its lock.
 impl<T> Drop for Waiting<T> {
     fn drop(&mut self) {
         let receiver = self.receiver.take();

@@ -1,4 +1,4 @@
-//! What an operator asks of a store, for `randflake/operators.py`.
+//! Operations on a store for operators, for `randflake/operators.py`.
 
 use pyo3::{
     prelude::*,
@@ -87,7 +87,7 @@ pub(crate) fn list_leases(
     ))
 }
 
-/// Returns what a store has of one node id; `None` if it was never leased.
+/// Returns what a store knows of one node id; `None` if it was never leased.
 #[pyfunction]
 pub(crate) fn inspect_lease(
     py: Python<'_>,
@@ -105,7 +105,7 @@ pub(crate) fn fence_store(py: Python<'_>, store: Store, namespace: NamespaceName
     Ok(operate_on(py, store, namespace, |store| operator::fence(store))?.floor)
 }
 
-/// Returns the second from which on the node ids that are left out have no lease.
+/// Returns the second from which the node ids that are left out have no lease.
 #[pyfunction]
 pub(crate) fn set_node_ids(
     py: Python<'_>,
@@ -194,7 +194,7 @@ pub(crate) fn fence_tickets(
     counter_status(py, fenced)
 }
 
-/// Returns what a store has of a counter; `None` if it has none of that name.
+/// Returns what a store knows of a counter; `None` if it is missing.
 #[pyfunction]
 pub(crate) fn show_tickets(
     py: Python<'_>,
@@ -209,7 +209,7 @@ pub(crate) fn show_tickets(
     shown.map(|shown| counter_status(py, shown)).transpose()
 }
 
-/// Returns what a store has of each counter, sorted by name.
+/// Returns what a store knows of each counter, sorted by name.
 #[pyfunction]
 pub(crate) fn list_tickets(
     py: Python<'_>,
@@ -275,7 +275,7 @@ argument!(
     Mode(InitMode),
     |object| match object.cast::<PyString>() {
         Ok(name) => name.to_string_lossy().parse().map_err(raise),
-        // Nothing is the mode of no name, whose error names all modes.
+        // Without a name there is no mode, and the error names all modes.
         Err(_) => "".parse::<InitMode>().map_err(|error| wrong_type(&error)),
     }
 );

@@ -1,4 +1,4 @@
-//! The options of generators, by name. What is not given keeps the default of the core.
+//! The options of generators, by name. Options that are not given keep the defaults of the core.
 
 use std::{fmt::Display, time::Duration};
 
@@ -59,7 +59,7 @@ pub(crate) fn leased<F: LeasedFormat>(
             name @ "namespace" => builder.namespace(text(&value, name)?),
             "acquire_timeout" => builder.acquire_timeout(acquire_timeout(&value)?),
             "max_wait" => builder.max_wait(max_wait(&value)?),
-            // Where the default is no number: at most a third of the ttl.
+            // Here the default is not a number: at most a third of the ttl.
             "max_drift" if value.is_none() && F::MAX_DRIFT > 0 => builder,
             "max_drift" => builder.max_drift(max_drift(&value)?),
             "max_skew" => builder.max_skew(value.extract::<MaxSkew>()?.0),
@@ -104,7 +104,7 @@ argument!(
     }
 );
 
-/// Takes an option out.
+/// Removes and returns an option.
 pub(crate) fn take<'py>(
     options: &Bound<'py, PyDict>,
     name: &str,

@@ -1,10 +1,10 @@
-//! What an id says.
+//! The parts of an id.
 
 use pyo3::{prelude::*, types::PyType};
 
 use crate::arguments::{Part, TimePart};
 
-/// Defines the class of the parts of an id, of which the first is its time.
+/// Defines the class of the parts of an id; the first part is its time.
 macro_rules! parts {
     ($class:ident, $time:ident in $milliseconds:literal) => {
         #[doc = doc!($class)]

@@ -19,7 +19,7 @@ use crate::{
 #[pyclass(frozen, extends = Generator, module = "randflake")]
 pub(crate) struct Randflake {
     pub(crate) flake: AnyGenerator<Encrypted>,
-    /// Not there before a lazy generator is used.
+    /// Missing until a lazy generator is used.
     inspector: OnceBox<randflake::Inspector>,
 }
 
@@ -129,7 +129,7 @@ impl Randflake {
         secret: Option<Bound<'py, PyAny>>,
         options: Option<Options<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // Here, since a warning points at the caller.
+        // Done here, since a warning points at the caller.
         if let Some(secret) = &secret {
             secret.extract::<AnySecret>()?;
         }
@@ -137,7 +137,7 @@ impl Randflake {
         exit::call_async(py, "Opening", (leased, (store, secret), options))
     }
 
-    /// Returns the same leased generator with calls that never wait, for the thread of a loop.
+    /// Returns the same leased generator with calls that never wait, for an event loop's thread.
     fn _without_waits(slf: Bound<'_, Self>) -> PyResult<Py<Self>> {
         let this = slf.get();
         let flake = this.flake.without_waits();

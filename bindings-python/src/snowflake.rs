@@ -119,7 +119,7 @@ impl Snowflake {
         exit::call_async(py, "Opening", (leased, (store, layout), options))
     }
 
-    /// Returns the same leased generator with calls that never wait, for the thread of a loop.
+    /// Returns the same leased generator with calls that never wait, for an event loop's thread.
     fn _without_waits(slf: Bound<'_, Self>) -> PyResult<Py<Self>> {
         let Self { layout, flake } = slf.get();
         let (layout, flake) = (*layout, flake.without_waits());

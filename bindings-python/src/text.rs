@@ -58,14 +58,14 @@ impl<'py> IntoPyObject<'py> for Text {
     type Output = Bound<'py, PyString>;
     type Error = PyErr;
 
-    /// It is decoded as Latin-1, which is quickest, since all bytes are valid.
+    /// It is decoded as Latin-1, which is fastest, since all bytes are valid.
     #[inline]
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         let mut room = [0; Id::MAX_TEXT_LENGTH];
         let text = self.0.encode(&mut room);
         debug_assert!(text.is_ascii());
         let (start, length) = (text.as_ptr().cast(), text.len().cast_signed());
-        // SAFETY: it reads so many bytes, and no name of an error handler, since decoding cannot
+        // SAFETY: it reads this many bytes, and no name of an error handler, since decoding cannot
         // fail.
         let text = unsafe { ffi::PyUnicode_DecodeLatin1(start, length, ptr::null()) };
         // SAFETY: it is a new reference, or null if there is an exception.

@@ -31,16 +31,16 @@ use crate::{
 #[pyclass(frozen, module = "randflake")]
 pub(crate) struct Tickets {
     counter: Arc<Counter>,
-    /// The same with calls that wait, if those of this one never do.
+    /// The same with calls that wait, if the calls of this one never do.
     waiting: Option<Py<Self>>,
 }
 
-/// A counter, and where it is.
+/// A counter, and its store.
 struct Counter {
     tickets: randflake_tickets::Tickets,
     /// `None` if the store was given.
     environment: Option<EnvironmentStore>,
-    /// The process that has a handler of its exit, which gives numbers back.
+    /// The process whose exit handler gives numbers back.
     registered_in: AtomicU64,
 }
 
@@ -109,7 +109,7 @@ impl Tickets {
         Ok(Self { counter, waiting: None })
     }
 
-    /// Asks for numbers, or for when there are some. What waits releases the GIL meanwhile.
+    /// Asks for numbers, or for when there are some. Waiting releases the GIL.
     fn ask<T>(
         &self,
         py: Python<'_>,
@@ -169,7 +169,7 @@ impl EnvironmentStore {
         })
     }
 
-    /// Looks it up, once: what was found stays.
+    /// Looks it up, once: the result stays.
     fn look_up(&self, py: Python<'_>, counter: &Arc<Counter>) -> PyResult<()> {
         if self.found.get().is_some() {
             return Ok(());
@@ -258,7 +258,7 @@ impl Tickets {
         Ok(Self { counter: Arc::new(counter), waiting: None })
     }
 
-    /// Returns the same object with calls that never wait, for the thread of a loop.
+    /// Returns the same object with calls that never wait, for an event loop's thread.
     fn _without_waits(slf: Bound<'_, Self>) -> PyResult<Py<Self>> {
         let counter = Arc::clone(&slf.get().counter);
         Py::new(slf.py(), Self { counter, waiting: Some(slf.clone().unbind()) })

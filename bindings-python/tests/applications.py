@@ -37,7 +37,7 @@ Row = TypeVar("Row")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
-"""What RANDFLAKE_SECRET of `settings` is."""
+"""The RANDFLAKE_SECRET of `settings`."""
 
 CLIENTS = 8
 PATIENCE = 60
@@ -45,11 +45,11 @@ PATIENCE = 60
 
 
 class UnansweredError(Exception):
-    """A request has no answer: the application was killed, or can make no id now."""
+    """A request has no answer: the application was killed, or cannot make ids now."""
 
 
 class Client:
-    """A client with a connection that it keeps."""
+    """A client that keeps its connection."""
 
     def __init__(self, port: int) -> None:
         self._connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
@@ -78,13 +78,13 @@ class Client:
         return response.status, json.loads(text) if is_json else text.decode()
 
     def get(self, path: str) -> Any:
-        """Returns the JSON of what is there."""
+        """Returns the JSON of an existing row."""
         status, answer = self.request("GET", path)
         assert status == 200, (path, status, answer)
         return answer
 
     def post(self, path: str, body: object) -> Any:
-        """Returns the JSON of what was made."""
+        """Returns the JSON of a new row."""
         status, answer = self.request("POST", path, body)
         assert status in (200, 201), (path, status, answer)
         return answer
@@ -100,7 +100,7 @@ class Application:
 
         command: PORT in it stands for the port, which is in the environment, too.
         folder: where it runs.
-        environment: what it has beside that of this process.
+        environment: variables in addition to this process's.
         """
         self.port = free_port()
         self._command = [part.replace("PORT", str(self.port)) for part in command]
@@ -121,7 +121,7 @@ class Application:
         """Starts it, and waits until it listens."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            # What was killed may have the port for another moment, so that it cannot start.
+            # The killed one may still hold the port for a moment, so that it cannot start.
             if self._process is None or self._process.poll() is not None:
                 with self._log.open("ab") as log:
                     self._process = subprocess.Popen(
@@ -165,9 +165,10 @@ def make_rows(
     *,
     kills: int = 3,
 ) -> list[Row]:
-    """Has clients make so many rows, and kills and starts the application meanwhile.
+    """Makes clients create this many rows, and kills and starts the application meanwhile.
 
-    make: makes one or more rows by a request, and returns them. What has no answer is tried again.
+    make: creates one or more rows with a request, and returns them. Requests without an answer are
+    repeated.
 
     Returns the rows that were acknowledged.
     """
@@ -210,7 +211,7 @@ def make_rows(
 
 
 def get_all(application: Application, paths: list[str]) -> list[Any]:
-    """Returns the JSON of all of these paths, each of which must be there."""
+    """Returns the JSON of all of these paths, each of which must exist."""
 
     def get(paths: list[str]) -> list[Any]:
         with Client(application.port) as client:

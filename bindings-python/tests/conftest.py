@@ -30,11 +30,11 @@ CASES = int(os.environ.get("HYPOTHESIS_CASES", "100"))
 hypothesis.settings.register_profile("any machine", deadline=None, max_examples=CASES)
 hypothesis.settings.load_profile("any machine")
 
-# Random bytes, so that nothing warns; node ids of one process are bound to their secret.
+# Random bytes, so that there is no warning; node ids of one process are bound to their secret.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 OTHER_SECRET = "51f0c2b7684e9ad3e01b7c5538d26f94"
-# For leases alone: what a process has once assigned to a secret manually it can't lease, nor the
-# other way round, and stores grant node ids at random.
+# Only for leases: a process cannot lease what it has once assigned to a secret manually, or the
+# other way around, and stores grant node ids at random.
 LEASED_SECRET = "b7402d9fe1586ac3047f9be82c61d35a"
 
 NOW = 1_763_640_000
@@ -51,7 +51,7 @@ Main = Callable[[], Coroutine[Any, Any, Any]]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the tests of leases last.
 
-    A node id that a store granted to this process cannot be assigned manually any more, and stores
+    A node id that a store granted to this process can no longer be assigned manually, and stores
     grant node ids at random.
     """
     lease = ("leased", "lazy", "store", "django")
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def hears_ctrl_c() -> None:
-    """What runs in the background of a shell is deaf to it, and some tests send it."""
+    """Processes in the background of a shell ignore it, and some tests send it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -83,7 +83,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
 
 @pytest.fixture
 def older(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., None]:
-    """Runs the tests of this file, but for the one that asks, with older versions of packages.
+    """Runs the tests of this file, except the calling one, with older versions of packages.
 
     Each is given as `name==version`, and is installed once, without what it depends on: that comes
     from .venv, unless it is named, too.
@@ -127,12 +127,12 @@ sys.exit(pytest.main(sys.argv[2:]))
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """The path of a store that is not there yet."""
+    """The path of a store that does not exist yet."""
     return tmp_path / "ids.db"
 
 
 def cases(file: str, key: str = "cases") -> list[Any]:
-    """Returns the cases of a vector file as parameters that have their names."""
+    """Returns the cases of a vector file as named parameters."""
     vectors = json.loads((VECTORS / file).read_text(encoding="utf-8"))[key]
     return [pytest.param(case, id=case["name"]) for case in vectors]
 
@@ -150,7 +150,7 @@ FORKS_WARN_NOT = "ignore:This process:DeprecationWarning"
 def run_python(code: str, *arguments: str, error: str | None = None) -> str:
     """Runs code in a process of its own and returns what it printed.
 
-    error: the last line of the traceback with which it ends; None if it has to end well.
+    error: the last line of the traceback with which it ends; None if it must succeed.
     """
     done = subprocess.run(
         [sys.executable, "-W", FORKS_WARN_NOT, "-c", code, *arguments],
@@ -194,7 +194,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 def together(threads: int, work: Callable[[int], object]) -> None:
-    """Runs work in so many threads, all started at once."""
+    """Runs work in this many threads, all started at once."""
     barrier = threading.Barrier(threads)
     errors: list[BaseException] = []
 
@@ -214,7 +214,7 @@ def together(threads: int, work: Callable[[int], object]) -> None:
 
 
 def interrupted(call: Callable[[], object]) -> float:
-    """Sends Ctrl-C while a call waits, and returns how long after it the call has ended with it."""
+    """Sends Ctrl-C while a call waits, and returns how long after it the call ended."""
     begun = threading.Event()
     ended = threading.Event()
     waiter = Path(f"/proc/self/task/{threading.get_native_id()}/status")
@@ -274,7 +274,7 @@ LOOPS: dict[str, Callable[[Main], Any]] = {
 
 @pytest.fixture(params=LOOPS)
 def run(request: pytest.FixtureRequest) -> Callable[[Main], Any]:
-    """Runs an asynchronous program on a loop of each kind."""
+    """Runs an asynchronous program on each kind of loop."""
     return LOOPS[request.param]
 
 
@@ -299,7 +299,7 @@ def eventually(is_so: Callable[[], bool]) -> None:
 def ends_in(store: Path) -> dict[int, int]:
     """Returns the end of the last lease of each node id.
 
-    Asks in a process of its own: another SQLite in this one could undo a transaction of ours.
+    Asks in a process of its own: another SQLite in this one could undo our transaction.
     """
     code = """
 import json, sqlite3, sys
@@ -312,7 +312,7 @@ print(json.dumps(dict(rows.fetchall())))
 
 @contextmanager
 def locked(store: Path) -> Iterator[None]:
-    """Lets another process lock the file."""
+    """Makes another process lock the file."""
     code = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
@@ -349,7 +349,7 @@ class ScriptedClock:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Iterator[None]:
-    """Has the report of a test that failed show what its servers said."""
+    """Makes the report of a failed test show what its servers said."""
     report = yield
     if starter := sys.modules.get("starter"):  # most tests have no server
         starter.add_logs(report)

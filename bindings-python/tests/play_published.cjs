@@ -1,6 +1,6 @@
 'use strict'
 
-// Plays programs for the published 2.1, one of each line of the standard input, by the names of
+// Plays programs for the published 2.1, one for each line of standard input, with the names of
 // Node.js. Each step has the outcome that it had there.
 
 const assert = require('node:assert/strict')

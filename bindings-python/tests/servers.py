@@ -148,7 +148,7 @@ def mariadb_with_replica(folder: Path) -> Iterator[tuple[Server, Server]]:
 
 
 def stop_taking(primary: Server, replica: Server) -> None:
-    """From now on a replica lacks what its primary commits, and has all before it."""
+    """From now on a replica lacks what its primary commits, and has everything before."""
     sent = primary.mysql("select concat(@@gtid_binlog_pos, '')")
     taken = "select concat(@@gtid_slave_pos, '')"
     wait_until(lambda: replica.mysql(taken) == sent, "the replica has not taken it")
@@ -156,7 +156,7 @@ def stop_taking(primary: Server, replica: Server) -> None:
 
 
 def promote(replica: Server) -> None:
-    """Makes a replica a primary, without what it has been sent and has not taken."""
+    """Promotes a replica, without what it has been sent but has not applied."""
     replica.mysql("stop slave")
     replica.mysql("reset slave all")
 
@@ -176,7 +176,7 @@ class Link:
         return self._server.url().replace(f":{self._server.port}/", f":{port}/")
 
     def move(self, server: Server) -> None:
-        """Leads to another server, and closes what leads to the one before it."""
+        """Leads to another server, and closes the connections to the previous one."""
         with self._lock:
             self._server = server
             for it in self._open:
@@ -257,13 +257,13 @@ STARTERS: dict[str, Callable[..., AbstractContextManager[Server]]] = {
 
 
 def pgbouncer(folder: Path, server: Server, *settings: str) -> AbstractContextManager[Server]:
-    """A PgBouncer in front of a PostgreSQL, with these settings besides."""
+    """A PgBouncer in front of a PostgreSQL, with these additional settings."""
     return running("pgbouncer", folder, *settings, target=server.port)
 
 
 @contextmanager
 def redis_cluster(folder: Path, replicas: bool = False) -> Iterator[list[Server]]:
-    """A Redis Cluster of three masters, and behind them, if asked for, a replica of each.
+    """A Redis Cluster of three masters and, if requested, a replica of each.
 
     A master with a replica waits for it, and the replica takes its place after a second.
     """

@@ -1,7 +1,7 @@
 """Runs statements for the conformance tests of stores, which are in Rust: leases/tests/languages.
 
 Prints the port on which it listens, and ends with its standard input. Each connection is a client,
-and sends one statement in a line.
+and sends one statement per line.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from randflake._async_clients import on_this_loop
 
 
 def block_of(document: str, name: str) -> str:
-    """Returns the one code block of a document, of those in Python, in which a name is."""
+    """Returns the only Python code block of a document that contains a name."""
     text = (Path(__file__).parents[2] / document).read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     (block,) = (block for block in blocks if name in block)
@@ -130,7 +130,7 @@ class Server(socketserver.ThreadingTCPServer):
 
 if __name__ == "__main__":
     make = (adapters_of if sys.argv[1] in OF_A_LOOP else store_of)(*sys.argv[1:])
-    _urls.TIMEOUT = 20.0  # for a machine that has other things to do
+    _urls.TIMEOUT = 20.0  # for a busy machine
     with Server(("127.0.0.1", 0), Connection) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print(server.server_address[1], flush=True)

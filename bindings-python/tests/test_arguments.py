@@ -59,7 +59,7 @@ class Half:
 
 
 def refused(call: Any, code: str, *, type_is_wrong: bool) -> None:
-    """Asserts that a call raises the domain error of that code, and which kind of it."""
+    """Asserts that a call raises the domain error of that code, and of which kind."""
     with pytest.raises(InvalidArgumentError) as raised:
         call()
     assert type(raised.value) is (InvalidTypeError if type_is_wrong else InvalidArgumentError)

@@ -1,4 +1,4 @@
-"""Leases from what asynchronous applications hold: clients that belong to an event loop."""
+"""Leases through the clients of asynchronous applications, which belong to an event loop."""
 
 import asyncio
 import contextlib
@@ -150,7 +150,7 @@ def test_an_engine_that_blocks(postgres: Server, namespace: str) -> None:
 
 
 def test_an_engine_that_lends_too_late(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asked may have given up, and what is granted would be held by nobody."""
+    """The caller may have given up, and nobody would hold the grant."""
     url = postgres.url().replace("postgresql:", "postgresql+psycopg:")
     engine = sqlalchemy.create_engine(url, pool_size=1, max_overflow=0)
     source = stores.source_of(engine)
@@ -239,7 +239,7 @@ def test_what_is_answered_is_committed_beside_transactions(postgres: Server, cli
     answered: list[str] = []
 
     def keeper(adapter: stores.Adapter) -> None:
-        # One that is in use refuses; on a busy machine it may be for long.
+        # A connection in use refuses; on a busy machine that may last.
         for number in range(30_000):
             if number >= 300 and answered:
                 break
@@ -289,7 +289,7 @@ def test_what_is_answered_is_committed_beside_transactions(postgres: Server, cli
 
 @contextlib.asynccontextmanager
 async def resting(adapter: Any) -> AsyncIterator[Any]:
-    """Has an adapter close a connection of its own at the end."""
+    """Makes an adapter close its own connection at the end."""
     try:
         yield adapter
     finally:
@@ -458,7 +458,7 @@ def test_a_client_whose_loop_has_ended_is_unavailable(
         monkeypatch.setattr(_urls, "TIMEOUT", 300.0)
         begun = time.monotonic()
         with pytest.raises(stores.Unavailable, match="loop of its client has ended"):
-            adapter.run("select '1'", [])  # it is not closed, but nobody runs it
+            adapter.run("select '1'", [])  # it is not closed, but it is not running
         runner.run(terminate(store))
     with pytest.raises(stores.Unavailable, match="loop of its client has ended"):
         adapter.run("select '1'", [])

@@ -32,7 +32,7 @@ def read_only(of: Any) -> Any:
 FOREIGN_ORDER = ">i8" if sys.byteorder == "little" else "<i8"
 UNALIGNED = np.frombuffer(bytearray(8 * 4 + 1), np.int64, 4, offset=1)
 
-# Each of them is refused by fill, whatever it would be for.
+# fill refuses each of them.
 REFUSED = {
     "big-endian": (np.zeros(4, FOREIGN_ORDER), "byte order"),
     "read-only array": (read_only(np.zeros(4, np.int64)), "read-only"),
@@ -53,7 +53,7 @@ REFUSED = {
     "no dimensions": (np.zeros((), np.int64), "an object of type ndarray"),
     "bytes": (bytes(32), "other elements"),
     "bytearray": (bytearray(32), "other elements"),
-    # It leaves out how far apart its elements are.
+    # It omits the distance between its elements.
     "ctypes": ((ctypes.c_int64 * 4)(), "an object of type c_long"),
 }
 
@@ -275,7 +275,7 @@ print("works")
     assert run_python(code, SECRET) == "works\n"
 
 
-# Memory that is taken again, larger and smaller than before, and kept by no batch.
+# Memory that is taken again, larger and smaller than before; no batch keeps it.
 LENGTHS = [5, 4096, 1, 700, 16_384, 16_385, 3, 0, 20_000, 4096, 2]
 
 

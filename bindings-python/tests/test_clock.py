@@ -126,7 +126,7 @@ def test_what_a_clock_raises_goes_on_as_it_is(error: BaseException, fails: str, 
 
 
 def test_a_clock_may_use_its_generator() -> None:
-    """Waiting holds nothing: ids can be made while another call waits."""
+    """Waiting holds no lock: ids can be made while another call waits."""
 
     class Reentrant(ScriptedClock):
         def sleep(self, seconds: float) -> None:
@@ -141,7 +141,7 @@ def test_a_clock_may_use_its_generator() -> None:
 
 
 def waiting(max_wait: float = 60, seconds: int = 30) -> Randflake:
-    """A generator whose first id is so many seconds away."""
+    """A generator whose first id is this many seconds away."""
     start = int(time.time()) + seconds
     return Randflake(1, SECRET, lease=Lease(start, start + 60), max_wait=max_wait)
 

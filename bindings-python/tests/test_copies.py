@@ -1,4 +1,4 @@
-"""Two copies of the package in one process, as where a program brings one along with its own."""
+"""Two copies of the package in one process, as where a program bundles its own."""
 
 import shutil
 from pathlib import Path

@@ -102,7 +102,7 @@ SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
 
 def settings_of(server: servers.Server) -> dict[str, Any]:
     if server.kind == "mariadb":
-        # What stands for mysqlclient, which has to be compiled.
+        # A stand-in for mysqlclient, which would have to be compiled.
         pymysql.version_info = (2, 2, 1, "final", 0)
         pymysql.install_as_MySQLdb()
     url = urlsplit(server.url())
@@ -273,14 +273,14 @@ def test_a_note_is_about_anything() -> None:
 
 
 def texts_of(expression: Any, **filters: Any) -> list[Any]:
-    """Returns what an expression gives for the orders that are found."""
+    """Returns the value of an expression for the orders that are found."""
     return list(Order.objects.filter(**filters).values_list(expression, flat=True))
 
 
 PLAIN, OF_USER = "1234567890123", "user_1234567890123"
 ORDERS_OF = Order.objects.filter(user=OuterRef("pk"))
 
-# Each path of the guide's table, and what it gives for an order with this id.
+# Each path of the guide's table, and its result for an order with this id.
 PATHS: dict[str, tuple[Callable[[], Any], Any]] = {
     "values": (
         lambda: Order.objects.values("id", "user", "user__id").get(pk=DIGITS),
@@ -415,7 +415,7 @@ def test_a_foreign_key_is_a_text_as_soon_as_it_is_set() -> None:
     gift = Gift.objects.create(user_id=DIGITS, wish="any")
     models.prefetch_related_objects([gift], "user")
     assert (gift.user_id, gift.user) == (user.pk, user)
-    # Of an application that was loaded before the adapter.
+    # From an application that was loaded before the adapter.
     assert apps.get_model("admin", "LogEntry")(user_id=DIGITS).user_id == user.pk
     assert Note(kind_id=5).kind_id == 5
     gift.user_id = F("user_id")
@@ -444,7 +444,7 @@ def test_a_generic_key_to_ids_of_several_forms_is_a_column_of_texts() -> None:
     assert [remark.thing for remark in remarks] == things
     assert [remark.thing for remark in remarks.prefetch_related("thing")] == things
     assert Remark.objects.get(object_id=things[0].pk).thing == things[0]
-    # One of ids has one form, and refuses the others before a row is written.
+    # A column of ids has one form, and refuses the others before a row is written.
     for other in (things[0], things[2]):
         with pytest.raises(InvalidArgumentError, match="an id's text"):
             Note.objects.create(thing=other)
@@ -452,7 +452,7 @@ def test_a_generic_key_to_ids_of_several_forms_is_a_column_of_texts() -> None:
 
 
 def test_a_field_that_the_database_does_not_number_is_no_automatic_one() -> None:
-    """What the guide says of DEFAULT_AUTO_FIELD, and does instead."""
+    """What the guide says about DEFAULT_AUTO_FIELD, and its alternative."""
     with (
         override_settings(DEFAULT_AUTO_FIELD="randflake.django.RandflakeField"),
         isolate_apps("shop"),
@@ -481,7 +481,7 @@ def test_snowflakes_are_found_by_day_and_hidden_outside() -> None:
     assert list(Post.objects.filter(pk__gte=day[0]).order_by("pk")) == made[1:]
     number = LAYOUT.first_id_at(days[1]) + 7
     assert made[1].pk == f"post_{CLOAK.hide_string(number)}"
-    # Whatever somebody guesses reveals to some number, and half of them are negative in a BIGINT.
+    # Any guess reveals some number, and half of these are negative in a BIGINT.
     guesses = [f"post_{encode_string(guess)}" for guess in range(20)]
     assert not Post.objects.filter(pk__in=guesses).exists()
     assert not any(Post.objects.filter(pk=guess).exists() for guess in guesses)
@@ -501,7 +501,7 @@ def test_what_is_no_id_is_refused() -> None:
             Order._meta.pk.to_python(bad)
         with pytest.raises(ValueError, match="an id"):
             Order.objects.create(pk=bad)
-    # What comes from outside as a number may have been rounded.
+    # A number from outside may have been rounded.
     with pytest.raises(ValidationError):
         Order._meta.pk.to_python(4594531474933654033)
     order.elsewhere = "no id"
@@ -558,7 +558,7 @@ def test_a_migration_has_neither_form_nor_secret() -> None:
             "primary_key=True, serialize=False)"
         )
         assert "import randflake.django" in imports
-        # What a migration makes of it.
+        # What a migration makes from it.
         again = model._meta.pk.clone()
         assert again.deconstruct()[1:] == model._meta.pk.deconstruct()[1:]
         assert again.form == TextForm()
@@ -712,7 +712,7 @@ def test_the_admin_shows_and_takes_texts() -> None:
 
 @pytest.mark.usefixtures("sqlite")
 def test_a_link_for_a_new_password_finds_the_user() -> None:
-    """As the views of django.contrib.auth make and read it."""
+    """In the form that the views of django.contrib.auth make and read."""
     for id in IDS:
         user = User.objects.create(pk=id, username=str(id))
         link = urlsafe_base64_encode(str(user.pk).encode())
@@ -742,7 +742,7 @@ def test_json_has_texts_both_ways(id: int) -> None:
     assert re.fullmatch(Post._meta.pk.form.pattern, post["id"])
     assert client.get(f"/api/posts/{post['id']}/").json() == post == {**post, "tags": [text]}
     assert client.delete(f"/api/posts/{post['id']}/").status_code == 204
-    # Rounded or not, a number is refused, and so is what is no id.
+    # Rounded or not, a number is refused, and so is anything that is not an id.
     for name in ("user", "parent", "elsewhere"):
         for bad in (id, float(id), True, [text], {}, *BAD_TEXTS):
             if bad == "" and name != "elsewhere":
@@ -770,7 +770,7 @@ def test_a_serializer_without_the_mixin_shows_texts_and_refuses_numbers() -> Non
     assert (Plain(order).data["id"], Plain(order).data["user"]) == ("1234567890123", user.pk)
     assert Plain(data={"title": "t", "elsewhere": "1"}).is_valid()
     assert not Plain(data={"title": "t", "elsewhere": 1}).is_valid()
-    # But a relation takes one, as the guide says.
+    # But a relation accepts one, as the guide says.
     assert Plain(data={"title": "t", "user": -1}).is_valid()
 
 
@@ -951,7 +951,7 @@ def test_a_wrong_setting_is_improper_and_the_secret_stays_hidden(name: str) -> N
     with override_settings(RANDFLAKE=given, DEBUG=True):
         with pytest.raises(ImproperlyConfigured, match=message) as raised:
             new_id()
-        # Django's page of the error shows the settings, and what functions have.
+        # Django's error page shows the settings and the variables of functions.
         request = RequestFactory().get("/")
         error = raised.value
         error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None
@@ -1111,7 +1111,7 @@ def test_no_command_needs_a_store_or_a_secret_and_migrations_are_stable(project:
     assert "randflake.django.RandflakeField(default=blog.models.new_post_id" in migration
     assert SECRET not in migration
     assert "form" not in migration
-    # Another form is no change of the database.
+    # Another form does not change the database.
     models = project / "shop/models.py"
     models.write_text(models.read_text().replace('TextForm("customer")', 'TextForm("client")'))
     assert "No changes" in manage(project, "makemigrations", "--check", "--dry-run")
@@ -1167,7 +1167,7 @@ def test_no_command_changes_leases_in_the_same_database(
 
 @contextmanager
 def serving(project: Path, *command: str) -> Iterator[tuple[int, Callable[..., Any]]]:
-    """Runs a server, and yields its process id and what asks it for a page."""
+    """Runs a server, and yields its process id and a function that requests a page."""
     newest()
     store = project / "ids.db"
     init_store(store, SECRET, "new")
@@ -1237,7 +1237,7 @@ def test_runserver_leases_with_its_first_id_and_again_when_it_has_reloaded(proje
         (before,) = holders(project)
 
         def has_reloaded() -> bool:
-            # Again and again: what is touched before it first looks is no change.
+            # Repeatedly: it does not count a file that is touched before it first looks.
             (project / "shop/urls.py").touch()
             return before not in holders(project)
 

@@ -1,4 +1,4 @@
-"""Leases where gevent has put greenlets in the place of threads."""
+"""Leases where gevent has replaced threads with greenlets."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A guest on the servers of others: its connections, poolers, Sentinel, Cluster and Valkey."""
+"""As a guest on other people's servers: its connections, poolers, Sentinel, Cluster and Valkey."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def counted(server: Server) -> Iterator[Callable[[], int]]:
-    """Counts the connections of a server, without that of whoever counts."""
+    """Counts the connections of a server, except the counter's own."""
     if server.scheme == "redis":
         with redis_client.Redis.from_url(server.url()) as client:
             yield lambda: len(client.client_list()) - 1
@@ -132,7 +132,7 @@ def test_all_generators_of_a_redis_client_have_one_connection_beside_it(
         assert client.ping(), "the application's own"
         assert connections() == 2
         close_all(flakes)
-        eventually(lambda: connections() == 1)  # the server hears of it a little later
+        eventually(lambda: connections() == 1)  # the server notices slightly later
 
 
 def test_a_redis_client_whose_password_changes(redis: Server) -> None:
@@ -176,7 +176,7 @@ def test_locked_tables_hold_up_one_connection(postgres: Server) -> None:
             def all_have_failed() -> bool:
                 nonlocal most
                 (number,) = watcher.execute(waiting).fetchone() or (0,)
-                # Those of the owner and of this watcher.
+                # The connections of the owner and of this watcher.
                 most = max(most, number, connections() - 2)
                 assert all(flake.generate() for flake in flakes), "there is a lease"
                 return all(status(flake).last_error is not None for flake in flakes)
@@ -184,13 +184,13 @@ def test_locked_tables_hold_up_one_connection(postgres: Server) -> None:
             eventually(all_have_failed)
 
         def child() -> object:
-            """Ends the lock. It waits for nobody: the parent's thread is in a statement here."""
+            """Ends the lock without waiting: the parent's thread is in a statement here."""
             with psycopg.connect(postgres.url(), autocommit=True) as other:
                 other.execute("select pg_terminate_backend(%s)", (owner.info.backend_pid,))
             return outcome(flakes[0].generate)
 
         assert isinstance(in_child(child), int)
-        # One that the server is about to end may still be there.
+        # A connection that the server is about to end may still be there.
         assert 1 <= most <= 2
         renewals = [status(flake).renewals for flake in flakes]
         eventually(
@@ -232,7 +232,7 @@ def test_pgbouncer(postgres: Server, tmp_path: Path, mode: str) -> None:
         with psycopg.connect(postgres.url()) as owner:
             (limit,) = owner.execute("show statement_timeout").fetchone() or ("",)
             assert limit == "0"
-        # What was set for our connection is not found by others that the pooler serves.
+        # Other clients of the pooler do not see what was set for our connection.
         with psycopg.connect(bouncer.url()) as other:
             (limit,) = other.execute("show statement_timeout").fetchone() or ("",)
             assert limit == "0"
@@ -266,7 +266,7 @@ def test_sentinel_promotes_a_replica(tmp_path: Path) -> None:
             eventually(lambda: outcome_of(lambda: asked.discover_master("leases")) == promoted)
             late = leased_once_it_can(client, **init)
             with late:
-                # Whoever held a lease renews it, if it clearly ran: otherwise it gets another.
+                # A holder renews its lease if that was clearly running; otherwise it gets another.
                 eventually(lambda: all(status(it).state == "holding" for it in (first, second)))
                 ids = [id for it in (first, second, late) for id in it.generate_many(1000)]
                 assert len(set(ids)) == 3000
@@ -293,7 +293,7 @@ def outcome_of(call: Callable[[], Any]) -> Any:
 
 
 def leased_once_it_can(store: object, **options: Any) -> Randflake:
-    """Leases once the quarantine is over, which must have been."""
+    """Leases once the quarantine is over; there must have been one."""
     codes = set()
     begun = time.monotonic()
     while True:
@@ -311,7 +311,7 @@ def leased_once_it_can(store: object, **options: Any) -> Randflake:
 
 
 def test_redis_cluster(tmp_path: Path) -> None:
-    """Namespaces on each node: all that is asked about one goes to the node that has it."""
+    """Namespaces on each node: all requests about one go to the node that has it."""
     with servers.redis_cluster(tmp_path) as nodes:
         cluster = redis_client.RedisCluster(
             host="127.0.0.1", port=nodes[0].port, password=servers.PASSWORD
@@ -326,7 +326,7 @@ def test_redis_cluster(tmp_path: Path) -> None:
                 used.add(cluster.get_node_from_key(f"randflake:{{{namespace}}}").port)
                 assert list_leases(cluster, namespace=namespace).held == 1
             assert used == {node.port for node in nodes}
-            # A server that forgets is recognised by its own settings, not by those of another.
+            # A server that forgets is recognised by its own settings, not by another server's.
             by_port = {node.port: node for node in nodes}
             other = by_port[cluster.get_node_from_key("randflake:{0}").port]
             with redis_client.Redis.from_url(other.url()) as client:
@@ -386,7 +386,7 @@ def test_a_slot_that_moves(tmp_path: Path) -> None:
 
 
 def test_a_cluster_whose_masters_have_replicas(tmp_path: Path) -> None:
-    """A lease counts once the replica has it, and what is promoted begins with a fence."""
+    """A lease counts once the replica has it, and a promoted replica begins with a fence."""
     init: dict[str, Any] = {"ttl": 6, "max_skew": 1}
     options: dict[str, Any] = {"namespace": "replicas", "max_wait": 60, **init}
     with servers.redis_cluster(tmp_path, replicas=True) as nodes:
@@ -407,7 +407,7 @@ def test_a_cluster_whose_masters_have_replicas(tmp_path: Path) -> None:
             master.stop(signal.SIGKILL)
             with redis_client.Redis.from_url(replica.url()) as promoted:
                 eventually(lambda: promoted.info("replication")["role"] == "master")
-            master.start()  # as the replica that the new master must have
+            master.start()  # as the required replica of the new master
             late = leased_once_it_can(cluster, **options)
             with late:
                 eventually(lambda: status(flake).state == "holding")

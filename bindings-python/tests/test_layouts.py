@@ -17,7 +17,7 @@ TWITTER = Layout("twitter")
 
 
 def described(name: str) -> Layout:
-    """Makes a layout of the vectors from its fields alone."""
+    """Makes a layout of the vectors from only its fields."""
     layout = LAYOUTS[name]
     sequence = layout["sequence"]
     split = layout.get("node_split")
@@ -157,7 +157,7 @@ def test_a_preset_may_have_another_epoch() -> None:
 
 
 def test_a_layout_may_be_for_reading_alone() -> None:
-    # Mastodon's, which has more than can be counted together.
+    # Mastodon's, whose time and sequence are too wide to be counted together.
     layout = Layout(fields=[("time", 48), ("sequence", 16)], unsigned=True)
     assert layout.inspect(116_000_000_000_000_000).unix_ms == 1_770_019_531_250
     with pytest.raises(InvalidArgumentError, match="can be read, not made"):

@@ -80,7 +80,7 @@ def test_the_first_id_takes_the_lease(store: Path) -> None:
     ids=["generate", "generate_many", "large", "array", "fill"],
 )
 def test_whatever_makes_ids_takes_the_lease(store: Path, use: Callable[[Any], Any]) -> None:
-    # In a layout with more node ids than the tests name: what is leased is refused to them later.
+    # In a layout with more node ids than the tests use: they could no longer assign a leased one.
     snowflake = Snowflake.lazy(store, "instagram")
     for flake in (Randflake.lazy(store, SECRET, namespace="r"), snowflake):
         use(flake)
@@ -102,7 +102,7 @@ def test_nothing_is_read_before_the_first_use(store: Path, monkeypatch: pytest.M
             of.generate()
         assert raised.value.code == "INVALID_ARGUMENT"
     monkeypatch.setenv("RANDFLAKE_STORE", str(store))
-    # What was read stays: an inspector and a generator of two secrets would not agree.
+    # What was read stays: an inspector and a generator with two secrets would not agree.
     monkeypatch.setenv("RANDFLAKE_SECRET", OTHER_SECRET)
     id = flake.generate()
     assert READER.inspect(id).node_id == flake.node_ids[0]
@@ -141,7 +141,7 @@ def test_the_file_of_a_secret(store: Path, tmp_path: Path, monkeypatch: pytest.M
 def test_arguments_come_before_the_environment(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One secret under two namespaces repeats ids: so a call that names all takes nothing else."""
+    """One secret under two namespaces repeats ids, so a call that names all takes nothing else."""
     monkeypatch.setenv("RANDFLAKE_STORE", str(store))
     monkeypatch.setenv("RANDFLAKE_SECRET", SECRET)
     monkeypatch.setenv("RANDFLAKE_NAMESPACE", "orders")
@@ -188,7 +188,7 @@ def test_arguments_are_checked_at_once_and_the_secret_is_not(store: Path) -> Non
         Randflake.lazy(1, SECRET)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError):
         Snowflake.lazy(store, "nothing")
-    # Settings of a framework may have an empty secret where no id is made.
+    # Framework settings may have an empty secret where no ids are made.
     flake = Randflake.lazy(store, "")
     for use in (flake.generate, lambda: flake.decrypt(1)):
         assert outcome(use) == "INVALID_SECRET"

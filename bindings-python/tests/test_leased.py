@@ -55,7 +55,7 @@ def leased(store: Any, secret: Any = SECRET, **options: Any) -> Randflake:
 def short(store: Path, **options: Any) -> Randflake:
     """A generator whose lease of two seconds is renewed after less than one.
 
-    On a busy machine it may be over before: what must hold it for longer takes six.
+    On a busy machine it may end before: tests that must hold it for longer take six seconds.
     """
     return leased(store, **{"ttl": 2, "max_skew": 0, "max_drift": 0, **options})
 
@@ -68,7 +68,7 @@ def until(what: str, is_so: Callable[[], object]) -> None:
 
 
 def refused(call: Callable[[], Any], *, type_is_wrong: bool = False) -> str:
-    """Asserts that a call raises INVALID_ARGUMENT, and which kind of it."""
+    """Asserts that a call raises INVALID_ARGUMENT, and of which kind."""
     with pytest.raises(InvalidArgumentError) as raised:
         call()
     assert type(raised.value) is (InvalidTypeError if type_is_wrong else InvalidArgumentError)
@@ -85,12 +85,12 @@ NO_DURATIONS = [-1, -0.001, 86_400.5, 2**40, 10**400, math.inf, -math.inf, math.
     ("option", "values"),
     [
         ("node_count", NO_INTEGERS),
-        ("ttl", NO_INTEGERS[1:]),  # None stands for 300
+        ("ttl", NO_INTEGERS[1:]),  # None means 300
         ("max_skew", NO_INTEGERS),
-        ("max_drift", NO_INTEGERS[1:]),  # None stands for 10
+        ("max_drift", NO_INTEGERS[1:]),  # None means 10
         ("max_wait", NO_NUMBERS),
         ("acquire_timeout", NO_NUMBERS),
-        ("namespace", [True, 1, b"default", ["default"], Path("default")]),  # None stands for one
+        ("namespace", [True, 1, b"default", ["default"], Path("default")]),  # None means one
     ],
 )
 def test_options_of_the_wrong_type(store: Path, option: str, values: list[Any]) -> None:
@@ -316,7 +316,7 @@ def test_closing_gives_the_node_ids_back(store: Path) -> None:
         before = time.monotonic()
         for _ in range(20):
             flake.close()
-        # Each that waits does so for five seconds.
+        # Each call that waits does so for five seconds.
         assert time.monotonic() - before < 60, "nothing is left to do"
 
 
@@ -355,7 +355,7 @@ def test_a_collected_generator_gives_its_node_id_back_without_a_wait(store: Path
         before = time.monotonic()
         flakes.clear()
         gc.collect()
-        # Each that waits does so for five seconds.
+        # Each call that waits does so for five seconds.
         assert time.monotonic() - before < 60, "the file is not available for now"
 
 
@@ -400,7 +400,7 @@ def test_another_secret_is_refused(store: Path) -> None:
 
 def test_stores_that_cannot_be_used(tmp_path: Path) -> None:
     def code(store: Path) -> object:
-        # Waiting does not help: an hour would be noticed.
+        # Waiting does not help: an hour's wait would be noticed.
         return outcome(lambda: leased(store, acquire_timeout=3600).close())
 
     assert code(tmp_path / "missing" / "ids.db") == "INVALID_ARGUMENT"
@@ -417,7 +417,7 @@ def test_stores_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_read_only() -> None:
-    # Root may write everything, and others cannot see into the folders of pytest.
+    # Root may write everything, and other users cannot see into pytest's folders.
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "ids.db"
         leased(store).close()
@@ -531,7 +531,7 @@ def test_what_is_refused_takes_no_memory(store: Path, method: str) -> None:
         with flake, pytest.raises(InvalidArgumentError, match="takes 7629 seconds") as invalid:
             getattr(flake, method)(1_000_000_000)
         assert invalid.value.code == "INVALID_ARGUMENT"
-    with Randflake(2, secret, lease=minute) as flake:  # three gigabytes, if it came to that
+    with Randflake(2, secret, lease=minute) as flake:  # it would be three gigabytes
         assert outcome(lambda: getattr(flake, method)(3000 * 131_072)) == "LEASE_EXPIRED"
     assert peak_bytes() - before < 500_000_000
 

@@ -36,7 +36,7 @@ from randflake import (
 )
 
 SHORT: dict[str, Any] = {"ttl": 6, "max_skew": 0, "max_drift": 0}
-"""Such a lease is over soon after its store is away."""
+"""A lease like this ends soon after its store becomes unreachable."""
 
 
 def states(store: Path) -> list[str]:
@@ -58,7 +58,7 @@ def test_async_with_leases_and_gives_back(run: Callable[[Main], Any], store: Pat
 
 
 def test_await_and_aclose(run: Callable[[Main], Any], store: Path) -> None:
-    # No test assigns node ids of it.
+    # No test assigns its node ids.
     fields = [("time", 41), ("node", 16), ("sequence", 6)]
     layout = Layout(fields=fields, epoch_ms=1_700_000_000_000)  # type: ignore[arg-type]
 
@@ -126,7 +126,7 @@ def test_elsewhere_there_is_no_loop(store: Path) -> None:
 
 
 def never_waits(calls: list[Callable[[], Any]], code: str, times: int = 500) -> None:
-    """Makes calls, some of which fail with the code, and asserts that this thread never sleeps."""
+    """Makes calls, some of which fail with the code; asserts that this thread never sleeps."""
     codes = []
     before = pauses()
     for _ in range(times):
@@ -148,7 +148,7 @@ def test_the_thread_of_the_loop_never_waits(store: Path) -> None:
     async def main() -> None:
         flake = await Snowflake.leased_async(store, "sonyflake2", max_wait=60, **SHORT)
         never_waits(generate(flake), "SEQUENCE_EXHAUSTED")
-        # A task may wait all the same.
+        # A task may still wait.
         assert len(await flake.generate_many_async(1000)) == 1000
         with locked(store):
             await until(lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
@@ -171,14 +171,14 @@ def test_the_thread_of_the_loop_never_waits(store: Path) -> None:
             assert {outcome(each.generate) for each in flakes} == {"CLOSED"}
             assert time.monotonic() - begun < 60, "a close that waits does so for five seconds"
         await flake.aclose()
-        # A replaced lease is over, and is given back by nobody; so is one after a long lock.
+        # A replaced lease has ended, and nobody gives it back; the same after a long lock.
         await until(lambda: set(states(store)) <= {"free", "expired"})
 
     asyncio.run(main())
 
 
 class Recording:
-    """A server that is not there. Records which threads asked for it."""
+    """A missing server. Records which threads asked for it."""
 
     server = "redis"
 
@@ -262,7 +262,7 @@ asyncio.run(main())
 
 
 async def cancelled_while(is_so: Callable[[], object], call: Callable[[], Awaitable[Any]]) -> None:
-    """Cancels a task that makes a call, once something is so."""
+    """Cancels a task that makes a call, once a condition holds."""
     if trio.lowlevel.in_trio_task():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lambda: call())
@@ -298,7 +298,7 @@ def test_a_lease_for_a_cancelled_task_is_given_back(
         with locked(store):
             before = tasks()  # of which some of other tests may be about to end
             await cancelled_while(lambda: tasks() - before, take)
-        # The thread has its lease now, and nobody to give it to.
+        # The thread now has its lease, but nobody wants it.
         await until(lambda: states(store) == ["free"])
 
     run(main)
@@ -319,7 +319,7 @@ def test_a_lease_for_a_closed_loop_is_given_back(store: Path) -> None:
         loop.run_until_complete(asyncio.wait([task], timeout=0.01))
         assert tasks() - before
         assert not task.done()
-        loop.set_exception_handler(lambda *_: None)  # of the task that is never done
+        loop.set_exception_handler(lambda *_: None)  # of the task that never finishes
         loop.close()
     eventually(lambda: states(store) == ["free"])
 
@@ -401,7 +401,7 @@ asyncio.run(main())
 
 
 def test_the_process_ends_while_a_thread_imports_what_is_asynchronous(store: Path) -> None:
-    """Python stops the threads of daemons where they are, also inside an import."""
+    """Python stops daemon threads where they are, also inside an import."""
     code = """
 import asyncio, sys, threading
 from randflake import Randflake

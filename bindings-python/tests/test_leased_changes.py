@@ -1,4 +1,4 @@
-"""What is said of a lease when it changes: to a function of the program, and to its log."""
+"""What is reported when a lease changes: to a function of the program, and to its log."""
 
 import contextlib
 import logging
@@ -14,7 +14,7 @@ SHORT: dict[str, Any] = {"ttl": 6, "max_skew": 1}
 
 
 def threads_that_tell() -> set[str]:
-    """Returns the names of all threads that exist to tell of a change."""
+    """Returns the names of all threads that exist to report a change."""
     of_system = set()
     for path in Path("/proc/self/task").glob("*/comm"):
         with contextlib.suppress(OSError):  # it has ended
@@ -135,7 +135,7 @@ def test_a_filter_that_raises_stops_nothing(store: Path) -> None:
 
 
 def test_changes_are_told_one_after_the_other_on_a_thread_that_ends(store: Path) -> None:
-    eventually(lambda: not threads_that_tell())  # those of the test before
+    eventually(lambda: not threads_that_tell())  # left over from the previous test
     begun, go_on = threading.Event(), threading.Event()
     told: list[tuple[str, int]] = []
     running: list[int] = []
@@ -151,7 +151,7 @@ def test_changes_are_told_one_after_the_other_on_a_thread_that_ends(store: Path)
 
     flake = Randflake.leased(store, SECRET, on_lease_change=slow)
     assert begun.wait(60)
-    # Neither a call nor the end waits for it.
+    # No call waits for it, and neither does the end.
     flake.generate()
     flake.close()
     assert told == []

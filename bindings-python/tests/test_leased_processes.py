@@ -17,7 +17,7 @@ READER = Inspector(SECRET)
 
 
 def is_given_back(store: Path, node_ids: tuple[int, ...]) -> bool:
-    """Returns whether the leases, of 300 seconds, are over."""
+    """Returns whether the leases, of 300 seconds, have ended."""
     ends = ends_in(store)
     return all(ends[node_id] <= time.time() + 2 for node_id in node_ids)
 
@@ -37,7 +37,7 @@ def leased(**options):
 
 
 def run(code: str, store: Path) -> list[str]:
-    """Runs code in a process of its own, which ends well and soon, and returns its lines."""
+    """Runs code in a process of its own, which must succeed and end soon; returns its lines."""
     before = time.monotonic()
     printed = run_python(begin_with(code), str(store), SECRET)
     assert time.monotonic() - before < 60, "nothing keeps a process alive"

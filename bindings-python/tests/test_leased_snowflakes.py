@@ -1,4 +1,4 @@
-"""Snowflakes with leased node ids: what differs from Randflake, and that all else is the same."""
+"""Snowflakes with leased node ids: what differs from Randflake; everything else is the same."""
 
 import copy
 import gc
@@ -27,7 +27,7 @@ from randflake import (
 CUT = Layout(
     fields=[("time", 39), ("sequence", 8), ("node", 16)], tick_ms=7, epoch_ms=1_735_689_600_003
 )
-"""Ticks that the borders of seconds cut in two."""
+"""Ticks that second boundaries split."""
 
 
 def leased(store: Any, layout: Any = "twitter", **options: Any) -> Snowflake:
@@ -48,7 +48,7 @@ def until(what: str, is_so: Callable[[], object]) -> None:
 
 
 def is_given_back(store: Path, node_ids: tuple[int, ...]) -> bool:
-    """Returns whether the leases, of 300 seconds, are over."""
+    """Returns whether the leases, of 300 seconds, have ended."""
     ends = ends_in(store)
     return all(ends[node_id] <= time.time() + 2 for node_id in node_ids)
 

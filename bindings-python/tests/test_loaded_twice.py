@@ -1,4 +1,4 @@
-"""The package where a program loads it again, or where a tool has to find what it loads."""
+"""The package where a program loads it again, or where a tool must find what it loads."""
 
 import ast
 import re

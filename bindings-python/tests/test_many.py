@@ -75,7 +75,7 @@ NUMBERS = [0, 1, 2**62, 2**63 - 1, 5]
 
 
 class OwnColumn:
-    """Of a library that this package has never heard of."""
+    """From a library that this package does not know."""
 
     def __init__(self, *numbers: int) -> None:
         self.numbers = np.array(numbers)
@@ -156,7 +156,7 @@ def test_unsigned_numbers_of_columns(column: Any) -> None:
 
 FOREIGN_ORDER = ">i8" if sys.byteorder == "little" else "<i8"
 
-# No array of 64-bit integers, and what its error says.
+# Not an array of 64-bit integers, and what the error says.
 NO_ARRAYS: dict[str, tuple[Any, str]] = {
     "pyarrow with a null": (pa.array([1, None]), "nulls"),
     "polars with a null": (pl.Series([1, None]), "nulls"),

@@ -1,4 +1,4 @@
-"""What operators see of a store and do to it, without its secret."""
+"""What operators see in a store and do to it, without its secret."""
 
 import functools
 import os

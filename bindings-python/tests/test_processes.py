@@ -267,7 +267,7 @@ print(*made)
 
 
 def test_the_module_is_never_unloaded() -> None:
-    """Linked with -z nodelete: what dlclose leaves has to stay where it is."""
+    """Linked with -z nodelete: what dlclose leaves must stay where it is."""
     code = """
 import _ctypes, ctypes, sys
 from randflake import _randflake

@@ -1,4 +1,4 @@
-"""The names of the published 2.1, beside the published package itself."""
+"""The names of the published 2.1, compared with the published package itself."""
 
 import contextlib
 import importlib.util
@@ -104,7 +104,7 @@ def text_of(dice: random.Random) -> Any:
 
 
 def clock_readings(dice: random.Random, start: Any, end: Any) -> list[Any]:
-    """The seconds of a clock that mostly goes on, in and about a lease."""
+    """The seconds of a clock that mostly advances, in and around a lease."""
     now = start if isinstance(start, int) else FIRST
     readings: list[Any] = []
     for _ in range(dice.randint(1, 6)):
@@ -125,7 +125,7 @@ class Program:
         self.reading: Any = None
 
     def do(self, name: str, *arguments: Any) -> Any:
-        """Does one step. Of the same names as in play_published.cjs."""
+        """Does one step. With the same names as in play_published.cjs."""
         step = getattr(self, name, None) or getattr(self.generator, name)
         result = outcome(lambda: step(*arguments))
         self.steps.append((name, arguments, result))

@@ -42,7 +42,7 @@ from randflake.pydantic import AsText, Id, TextId
 from randflake.text import TextForm
 from typing_extensions import TypedDict
 
-# The oldest that there are wheels of for this Python, from what the guide says on.
+# The oldest versions with wheels for this Python, starting from what the guide says.
 OLDEST = {
     "pydantic": {(3, 13): "2.8.0", (3, 14): "2.12.0"}.get(sys.version_info[:2], "2.7.0"),
     "pydantic-core": {(3, 13): "2.20.0", (3, 14): "2.41.1"}.get(sys.version_info[:2], "2.18.1"),
@@ -83,7 +83,7 @@ def test_the_examples_run() -> None:
 
 
 def refused(call: Callable[[], object]) -> str:
-    """Returns why Pydantic refuses it, which is for nothing but the id."""
+    """Returns why Pydantic refuses it; the only reason must be the id."""
     with pytest.raises(ValidationError) as raised:
         call()
     (error,) = raised.value.errors(include_url=False)
@@ -290,7 +290,7 @@ class OwnAround(BaseModel):
         self.prepare(data)
 
     def prepare(self, data: dict[str, Any]) -> None:
-        """As SQLModel has it: not `__init__` itself asks the validator."""
+        """As in SQLModel: `__init__` does not call the validator itself."""
         type(self).__pydantic_validator__.validate_python(data, self_instance=self)
 
 
@@ -420,7 +420,7 @@ def test_what_pydantic_does_not_check_is_an_id_in_json_or_an_error() -> None:
 
 
 def test_a_union_of_ids_does_not_know_the_form_of_an_int() -> None:
-    """As the guide says, and what it says instead."""
+    """What the guide says, and its alternative."""
     users, dogs = (AsText(TextForm(prefix)) for prefix in ("user", "dog"))
     either = TypeAdapter[Any](Annotated[int, users] | Annotated[int, dogs])
     assert either.validate_json('"dog_1234567890123"') == DIGITS

@@ -1,4 +1,4 @@
-"""After a restore: what was made before is another process's. In processes of their own."""
+"""After a restore, what was made before belongs to another process. Each in its own process."""
 
 from pathlib import Path
 

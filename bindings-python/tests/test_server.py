@@ -1,4 +1,4 @@
-"""The documented web services under fifty clients, while their store is away for twelve seconds."""
+"""The documented web services under fifty clients, while their store is down for twelve seconds."""
 
 import http.client
 import json
@@ -25,8 +25,8 @@ OUTAGE = 12.0
 """In seconds."""
 
 # The options that are not the library's defaults: with its ttl of 300 seconds an outage of twelve
-# would go unnoticed; with six the lease ends in the midst of it. On a busy machine the first lease
-# takes a while.
+# would go unnoticed; with six the lease ends during it. On a busy machine the first lease takes a
+# while.
 BEFORE = """
 import functools, types
 import randflake
@@ -47,7 +47,7 @@ input()
 """,
 )
 
-# uvicorn runs that of the README, on a port that this test is given.
+# uvicorn runs the service of the README, on a port that this test is given.
 FASTAPI = (
     "README.md",
     "FastAPI(",
@@ -96,7 +96,7 @@ class Client(threading.Thread):
         self.port = port
         self.done = done
         self.answers: list[tuple[float, int, str | None]] = []
-        """When, with which status, and the id or when to come back."""
+        """When, with which status, and the id or when to retry."""
         self.failure: Exception | None = None
 
     def run(self) -> None:
@@ -117,7 +117,7 @@ class Client(threading.Thread):
 
 
 Fault = Callable[[Path], AbstractContextManager[tuple[str, Callable[[], None], Callable[[], None]]]]
-"""Yields the store, what takes it away and what brings it back."""
+"""Yields the store, and functions that take it down and bring it back."""
 
 
 def server_that_goes(engine: str) -> Fault:
@@ -205,7 +205,7 @@ def outlives_an_outage(
     refused = [when - back for when, status, _ in answers if status == 503]
     first = min(served, default=60)
     print(f"{case}: served {first:.2f} s after the store was back, last 503 at {max(refused):.2f}")
-    # The aim is two seconds, on a machine with nothing else to do.
+    # The aim is two seconds, on an idle machine.
     assert first < 60
 
 
@@ -218,7 +218,7 @@ def serves_all_since(clients: list[Client], back: float) -> bool:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
-    """All of them at once: they mostly wait."""
+    """All at once: they mostly wait."""
     with ThreadPoolExecutor(len(CASES)) as pool:
         yield {
             case: pool.submit(outlives_an_outage, tmp_path_factory.mktemp("case"), *what, case)

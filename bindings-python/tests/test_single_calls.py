@@ -89,7 +89,7 @@ def test_in_a_child_it_is_forked(of: Class, name: str) -> None:
 def test_exhausted() -> None:
     flake = scarce(2000, max_wait=0)
     with pytest.raises(RetryLaterError) as raised:
-        # All but the first few have a tick of two seconds to do it in.
+        # All but the first few have a tick of two seconds for it.
         [flake.generate() for _ in range(100)]
     assert raised.value.code == "SEQUENCE_EXHAUSTED"
     assert raised.value.retry_after is not None
@@ -118,7 +118,7 @@ def test_the_handler_of_a_signal_generates_during_a_wait() -> None:
 
 
 def test_it_generates_and_waits_while_the_interpreter_ends() -> None:
-    """At that time pyo3 no longer attaches a thread that it does not know to be attached."""
+    """At that point pyo3 no longer attaches a thread unless it knows that it is attached."""
     code = """
 import builtins, os
 from randflake import Layout, Randflake, RandflakeError, Snowflake

@@ -45,7 +45,7 @@ OWN: dict[str, Any] = {
 
 
 def showing(unix_ms: int) -> float:
-    """Returns the unix seconds of the middle of a millisecond, which no rounding leaves."""
+    """Returns the unix seconds of the middle of a millisecond, so that rounding cannot leave it."""
     return (unix_ms + 0.5) / 1000
 
 
@@ -54,7 +54,7 @@ def generator(**options: Any) -> Snowflake:
 
 
 class FineClock:
-    """Counts nanoseconds, since a float loses a sleep of a few."""
+    """Counts nanoseconds, since a float would lose a sleep of a few."""
 
     def __init__(self) -> None:
         self.nanos = NOW * 10**9
@@ -282,7 +282,7 @@ def test_the_last_tick_is_the_last() -> None:
 
 
 def ending_in(days: int) -> Layout:
-    """Makes a layout of 34 years that ends so many days from now."""
+    """Makes a layout of 34 years that ends this many days from now."""
     end_ms = int(time.time() * 1000) + days * 86_400_000
     fields = [("time", 40), ("node", 10), ("sequence", 12)]
     return Layout(fields=fields, epoch_ms=end_ms - 2**40)  # type: ignore[arg-type]
@@ -292,7 +292,7 @@ def test_a_generator_warns_of_a_layout_that_ends_within_two_years() -> None:
     with pytest.warns(LifetimeWarning, match="custom ends at .*: 364 days are left|365 days"):
         assert Snowflake(1, ending_in(365)).generate()
     Snowflake(1, ending_in(3 * 365))  # a warning would be an error here
-    generator(layout=ending_in(365), clock=time.time)  # not of a clock for tests
+    generator(layout=ending_in(365), clock=time.time)  # not for a test clock
 
 
 # Uniqueness: one record of issued ids for each node id of a layout
@@ -412,7 +412,7 @@ def test_the_timelines_of_randflake_hold_for_its_layout(case: dict[str, Any]) ->
 
 
 class ConstructionClock:
-    """Has a reading for the construction, which checks whether the layout has ended."""
+    """Includes a reading for the constructor, which checks whether the layout has ended."""
 
     def __init__(self, clock: TimelineClock, can_sleep: bool) -> None:
         self.clock = clock
@@ -427,7 +427,7 @@ class ConstructionClock:
 
 
 def expected(step: dict[str, Any]) -> NDArray[np.uint64]:
-    """Returns the ids that a step says: runs of sequences, which are the lowest bits."""
+    """Returns the ids of a step: runs of sequences, which are the lowest bits."""
     runs = [
         np.uint64(Layout("randflake").pack(timestamp * 1000, node_id, first))
         + np.arange(count, dtype=np.uint64)

@@ -332,7 +332,7 @@ def test_relationships(session: Session, id_type: IdType) -> None:
 
 @pytest.mark.parametrize("key", [BigInteger(), IdType(), IdType(TextForm("other"))], ids=repr)
 def test_a_table_of_many_to_many_has_keys_as_the_rows_have(session: Session, key: Any) -> None:
-    """Of others a number is stored that is another id, or no row is found."""
+    """With other types, a number that is another id is stored, or no row is found."""
 
     def classes(*types: Any) -> tuple[Any, Any]:
         class Base(DeclarativeBase):
@@ -577,7 +577,7 @@ def test_a_foreign_key_may_be_a_number_where_the_key_is_its_text(session: Sessio
 
 
 def test_a_foreign_key_of_another_form_is_refused() -> None:
-    """It would read the text of an id as that of another one."""
+    """It would read the text of an id as another id."""
     cloaked = IdType(TextForm(cloak=Cloak(SECRET, "post.id")))
     other = IdType(TextForm(cloak=Cloak(OTHER_SECRET, "post.id")))
     pairs = [(cloaked, key_type) for key_type in (IdType(), IdType(as_text=True), other)]
@@ -657,7 +657,7 @@ def test_a_default_may_take_the_context_or_be_a_constant(engine: Engine) -> None
         Column("owner", IdType(FORM), default=NEGATIVE),
         Column("title", BigInteger),
     )
-    # Each copy has columns of its own, with the same defaults.
+    # Each copy has its own columns, with the same defaults.
     for copy in (table, table.to_metadata(MetaData())):
         with engine.connect() as connection:
             connection.exec_driver_sql("drop table if exists t")

@@ -20,7 +20,7 @@ from sqlalchemy import create_engine
 
 TTL = 12
 SHORT: dict[str, Any] = {"ttl": TTL, "max_skew": 2}
-# For what takes a few requests that fail, each after seconds, while the lease lasts.
+# For tests that need a few requests to fail, each after seconds, while the lease lasts.
 LONG: dict[str, Any] = {"ttl": 30, "max_skew": 2}
 
 
@@ -32,7 +32,7 @@ def refusal(store: object, **options: Any) -> StoreError:
     for _ in range(10):
         with pytest.raises(StoreError) as caught:
             leased(store, acquire_timeout=0, **options)
-        # On a busy machine, a request may take longer than so short a skew allows.
+        # On a busy machine, a request may take longer than such a short skew allows.
         if caught.value.code != "CLOCK_SKEW":
             break
     return caught.value
@@ -46,7 +46,7 @@ def last_error(flake: Randflake) -> RandflakeError:
 
 
 def silence(server: Server) -> None:
-    """Takes a server away: in an orderly way, by a kill, or by not answering any more."""
+    """Takes a server down: cleanly, by a kill, or by making it stop answering."""
     how = {
         "postgresql": signal.SIGINT,
         "mysql": signal.SIGTERM,
@@ -89,7 +89,7 @@ def an_outage_and_a_kill(server: Server) -> None:
         server.stop(signal.SIGKILL)
         renewals = status(flake).renewals
         server.start()
-        if server.scheme == "redis":  # it may have forgotten something, and knows
+        if server.scheme == "redis":  # it may have forgotten something, and knows that
             quarantined = refusal(server.url())
             assert quarantined.code == "STORE_QUARANTINED"
             assert quarantined.retry_after is not None
@@ -100,7 +100,7 @@ def an_outage_and_a_kill(server: Server) -> None:
                 ids += other.generate_many(1000)
         eventually(lambda: status(flake).renewals > renewals)
         ids += flake.generate_many(1000)
-        # A Redis that was killed does not know whether it granted so short a lease.
+        # A killed Redis does not know whether it granted such a short lease.
         assert server.scheme == "redis" or status(flake).losses == 0
         assert len(set(ids)) == len(ids)
 
@@ -112,7 +112,7 @@ def forgets_everything(server: Server, empty: Callable[[Server], None]) -> None:
         empty(server)
         assert refusal(server.url()).code == "STORE_NOT_INITIALIZED"
         made = outcome(flake.generate)
-        is_over = time.time() >= end  # a slow machine may take so long
+        is_over = time.time() >= end  # a slow machine may take this long
         assert made != "LEASE_UNAVAILABLE" or is_over, "what was granted is granted"
         init_store(server.url(), SECRET, "quarantine", **SHORT)
         assert refusal(server.url()).code == "STORE_QUARANTINED"
@@ -202,12 +202,12 @@ def kill(server: Server) -> None:
 
 
 def cut_off(_: Server) -> None:
-    """It runs on, and nobody comes to it any more."""
+    """It keeps running, but nobody connects to it any longer."""
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
-    """All of them at once: they mostly wait."""
+    """All at once: they mostly wait."""
 
     def on(engine: str, check: Callable[..., None], *arguments: object) -> Future[None]:
         folder = tmp_path_factory.mktemp(engine)

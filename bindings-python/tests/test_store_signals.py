@@ -80,7 +80,7 @@ class Mine(BaseException):
 
 
 class Silent:
-    """A server that accepts connections, and says nothing."""
+    """A server that accepts connections but never answers."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -116,7 +116,7 @@ def silent() -> Iterator[Silent]:
 
 
 EARLIER = set(Path("/proc/self/task").iterdir())
-"""Threads of other tests, which may keep objects that draw numbers."""
+"""Threads from other tests, which may keep objects that draw numbers."""
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +125,7 @@ def _threads_of_others() -> None:
 
 
 def asking() -> bool:
-    """Returns whether a thread of this test asks a store for a caller."""
+    """Returns whether a thread of this test is asking a store on behalf of a caller."""
     names = []
     for task in set(Path("/proc/self/task").iterdir()) - EARLIER:
         with contextlib.suppress(OSError):  # it has just ended
@@ -135,7 +135,7 @@ def asking() -> bool:
 
 @contextlib.contextmanager
 def signalled(when: Callable[[], bool], handler: Any) -> Iterator[None]:
-    """Sends this process SIGINT once something is so: also before what is inside has begun."""
+    """Sends this process SIGINT once a condition holds, also before the block has begun."""
 
     def send() -> None:
         eventually(when)
@@ -174,7 +174,7 @@ def test_what_a_handler_raises_ends_a_request(
     assert raised.value.__context__ is None
     silent.close()
     eventually(lambda: not asking())
-    # What was under way, and for one that failed just then, no other one.
+    # What was in progress; if one failed just then, no other one.
     assert silent.connections <= connections[0] + 1
 
 
@@ -186,7 +186,7 @@ def test_ctrl_c_ends_the_wait_for_a_silent_server(url: str, silent: Silent) -> N
 
 
 def test_ctrl_c_ends_a_later_attempt(silent: Silent) -> None:
-    """The first one is answered: by nothing."""
+    """The first one is answered, with nothing."""
     with (
         signalled(lambda: silent.connections > 1, signal.default_int_handler),
         pytest.raises(KeyboardInterrupt),
@@ -230,7 +230,7 @@ def test_a_handler_that_returns_ends_nothing(silent: Silent) -> None:
 
 
 def test_another_thread_is_not_interrupted(silent: Silent) -> None:
-    """Handlers run on the first thread alone."""
+    """Handlers run only on the main thread."""
     outcomes: list[str] = []
 
     def lease() -> None:
@@ -266,7 +266,7 @@ def redis(start: Callable[[str], Server], request: pytest.FixtureRequest) -> Ite
     server = start("redis")
     namespace = request.node.name
     init_store(server.url(), SECRET, "new", namespace=namespace)
-    eventually(lambda: not asking())  # the thread that made it ends a little later
+    eventually(lambda: not asking())  # the thread that made it ends slightly later
     server.send(signal.SIGSTOP)
     yield server
     server.send(signal.SIGCONT)
@@ -285,7 +285,7 @@ def test_what_is_granted_after_ctrl_c_is_given_back(
     with Randflake.leased(redis.url(), SECRET, **options) as flake:
         eventually(lambda: not asking())
         held = [node for node, (_, held) in redis.leases(request.node.name).items() if held]
-        # If it took too long to stop and to continue it, the first request was given up.
+        # If stopping and continuing it took too long, the first request was given up.
         assert held == [*flake.node_ids] or len(held) == 2
         assert len({*flake.generate_many(1000)}) == 1000
 
@@ -380,6 +380,6 @@ def test_a_handler_that_forks_makes_two_leases_or_one(
     reader = Inspector(SECRET)
     nodes = [{reader.inspect(id).node_id for id in made} for made in (ids, ids_of_child)]
     assert not nodes[0] & nodes[1]
-    # Nobody renews or releases what is another's.
+    # Nobody renews or releases what belongs to another.
     ends = redis.leases(request.node.name)
     assert {*nodes[0], *nodes[1]} <= {*ends}

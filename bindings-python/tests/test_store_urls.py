@@ -1,4 +1,4 @@
-"""URLs of stores: all languages read them alike, or refuse them; no environment moves a store."""
+"""URLs of stores: all languages read or refuse them alike; the environment never moves a store."""
 
 import itertools
 import json

@@ -66,7 +66,7 @@ def redis(start: Callable[[str], Server]) -> Server:
 
 @pytest.fixture
 def namespace(request: pytest.FixtureRequest) -> str:
-    """A namespace of the test's own."""
+    """The test's own namespace."""
     return str(request.node.name)
 
 
@@ -202,7 +202,7 @@ def test_a_connection(postgres: Server, namespace: str, autocommit: bool) -> Non
         options: dict[str, Any] = {"namespace": namespace, "create": True}
         with Randflake.leased(connection, SECRET, **options) as flake:
             assert flake.generate()
-            # The grant is committed, whatever the connection does.
+            # The grant is committed, no matter what the connection does.
             idle = psycopg.pq.TransactionStatus.IDLE
             assert connection.info.transaction_status == idle
             connection.rollback()
@@ -292,7 +292,7 @@ def test_a_locked_table_takes_one_connection_of_each(
     ):
         own: list[Any] = [adapter_of(url) for _ in range(20)] + [pg8000(url)]
         adapters = own[:-1] + [adapter_of(store) for store in (pool, pool, mine)]
-        # Each connects first, for which a busy machine may take longer than that.
+        # Each connects first, which may take longer than that on a busy machine.
         for adapter in adapters:
             eventually(partial(is_answered, adapter))  # nothing is locked
         owner.execute("lock table randflake_leases.entry in access exclusive mode")
@@ -305,7 +305,7 @@ def test_a_locked_table_takes_one_connection_of_each(
             most = max(most, row[0])
         codes = [future.result() for future in refused]
         assert all(len(code) == 3 for code in codes[:-1])
-        # Each may have one that is about to end.
+        # Each may have a connection that is about to end.
         assert 1 <= most <= 2 * len(codes), f"{most} waited at once"
         assert codes[-1] == [CANCELLED]
         # A borrowed connection goes back, unchanged if the server was informed in time.
@@ -321,7 +321,7 @@ def test_a_locked_table_takes_one_connection_of_each(
 def test_many_generators_have_one_connection_of_mysql(
     start: Callable[[str], Server], namespace: str
 ) -> None:
-    """One without autocommit, which it has for as long as a statement takes, and no longer."""
+    """A connection without autocommit, which has it only during a statement."""
     server = start("mariadb")
     init_store(server.url(), SECRET, "new", namespace=namespace)
     with contextlib.closing(server.connect()) as mine, ThreadPoolExecutor(8) as threads:
@@ -342,7 +342,7 @@ def test_many_generators_have_one_connection_of_mysql(
     [("mariadb.connections", "Connection"), ("mariadb.connectionpool", "ConnectionPool")],
 )
 def test_the_module_mariadb_is_refused_by_its_name(module: str, name: str) -> None:
-    """It cuts insert ids, in which answers are: of 2^53 + 3 it says 3."""
+    """It truncates insert ids, which carry answers: it returns 3 for 2^53 + 3."""
     theirs = type(name, (), {"__module__": module, "cursor": None})
     for store in (theirs(), type("Mine", (theirs,), {})()):
         for call in (init_store, Randflake.leased):
@@ -543,7 +543,7 @@ def test_what_the_replica_of_a_redis_has_not_confirmed_does_not_count(tmp_path: 
 
 
 class InTurn(redis_client.ConnectionPool):
-    """Lends its connections in turn, as others make it do that share it."""
+    """Lends its connections in turn, as when other users share it."""
 
     def release(self, connection: Any) -> None:
         super().release(connection)
@@ -775,7 +775,7 @@ print(*flake.node_ids, flake.inspect(flake.generate()).timestamp)
 
 
 def test_an_interpreter_ends_while_threads_of_daemons_lease() -> None:
-    """Each process ends at another moment: Python stops its threads where they are."""
+    """Each process ends at a different moment: Python stops its threads where they are."""
     code = """
 import sys, threading, time
 from randflake import Randflake

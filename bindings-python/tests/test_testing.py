@@ -1,4 +1,4 @@
-"""randflake.testing: what stands for leased generators in the tests of others."""
+"""randflake.testing: stand-ins for leased generators in tests of applications."""
 
 import asyncio
 import copy

@@ -60,7 +60,7 @@ def next_of(store: Path, name: str = "invoices") -> int:
 
 
 def refused(call: Callable[[], Any], *, type_is_wrong: bool = False) -> str:
-    """Asserts that a call raises INVALID_ARGUMENT, and which kind of it."""
+    """Asserts that a call raises INVALID_ARGUMENT, and of which kind."""
     with pytest.raises(InvalidArgumentError) as raised:
         call()
     assert type(raised.value) is (InvalidTypeError if type_is_wrong else InvalidArgumentError)
@@ -157,7 +157,7 @@ NO_DURATIONS = [-1, -0.001, 86_400.5, 2**40, 10**400, math.inf, -math.inf, math.
 @pytest.mark.parametrize(
     ("option", "values"),
     [
-        ("start", NO_INTEGERS),  # None stands for that of the counter
+        ("start", NO_INTEGERS),  # None means the counter's own
         ("step", NO_INTEGERS),
         ("min_block", [None, *NO_INTEGERS]),
         ("max_block", [None, *NO_INTEGERS]),
@@ -284,7 +284,7 @@ def test_a_namespace_is_made_by_word_alone(tmp_path: Path) -> None:
         refused(lambda: init_tickets(file, mode), type_is_wrong=True)  # type: ignore[arg-type]  # noqa: B023
     for mode in ("", "New", "old", "\ud800"):
         refused(lambda: init_tickets(file, mode))  # type: ignore[arg-type]  # noqa: B023
-    init_tickets(file, "new")  # it is there, so this does nothing
+    init_tickets(file, "new")  # it exists, so this does nothing
     assert next_of(file) == 2
 
 
@@ -540,7 +540,7 @@ def test_processes_of_multiprocessing_give_their_tails_back(store: Path, method:
         process.join(60)
         assert process.exitcode == 0
     assert len(set(made)) == len(made) == 303
-    # Every number was handed out, or is free again.
+    # Every number was handed out or is free again.
     free = set(range(1, max(made) + 1)) - set(made)
     with drawn(store, min_block=1) as tickets:
         left = {tickets.generate() for _ in range(len(free) + 1)}
@@ -652,7 +652,7 @@ tickets.close()
 
 
 def test_children_that_a_handler_forks_while_a_call_waits(store: Path, tmp_path: Path) -> None:
-    """Calls wait most of the time, so most forks are in the middle of one."""
+    """Calls wait most of the time, so most forks happen during one."""
     taken = int(run_python(FORKS, str(store), str(tmp_path / "made")))
     numbers = (tmp_path / "made").read_text().split()
     assert len(numbers) == 18 * (taken + 100 + 5 * 5), "5 children, each with 5 times 18"

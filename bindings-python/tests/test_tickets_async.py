@@ -182,7 +182,7 @@ def test_a_child_draws_for_itself(store: Path) -> None:
 
 
 class Recording:
-    """A server that is not there. Records which threads asked for it."""
+    """A missing server. Records which threads asked for it."""
 
     server = "redis"
 

@@ -32,12 +32,12 @@ def server(request: pytest.FixtureRequest, start: Callable[[str], Server]) -> Se
 
 @pytest.fixture
 def namespace(request: pytest.FixtureRequest) -> str:
-    """A namespace of the test's own."""
+    """The test's own namespace."""
     return str(request.node.name)
 
 
 def fenced(url: str, above: int, namespace: str = "tickets") -> CounterStatus:
-    """Fences a counter; one of Redis once no master before it can be drawn from."""
+    """Fences a counter; in Redis, once numbers can no longer be drawn from a former master."""
     done: list[CounterStatus] = []
     refusals: list[StoreError] = []
 
@@ -184,7 +184,7 @@ def test_what_a_redis_has_lost_is_not_handed_out(tmp_path: Path) -> None:
         init_tickets(url, "quarantine")
         with pytest.raises(StoreError):
             Tickets.leased(url, "a")
-        # It has blocks from before, and goes on with them: nothing of that may come again.
+        # It has blocks from before, and continues with them: none of those numbers may come again.
         outcomes: list[Any] = []
 
         def ends() -> bool:
@@ -201,7 +201,7 @@ def test_what_a_redis_has_lost_is_not_handed_out(tmp_path: Path) -> None:
 
 
 class Hanging:
-    """A client that never comes back, as that of a server behind a broken network."""
+    """A client that never returns, as with a server behind a broken network."""
 
     server = "redis"
 

@@ -1,4 +1,4 @@
-"""What programs rely on that were written for the published 2.1; see test_published.py as well."""
+"""What programs for the published 2.1 rely on; see also test_published.py."""
 
 import importlib
 import json
@@ -98,7 +98,7 @@ def test_eight_threads_leave_no_gap(new: Callable[..., Any], is_injected: bool) 
     made = parts([id for some in ids for id in some])
     for second in {second for second, _ in made}:
         numbers = sorted(number for at, number in made if at == second)
-        first = numbers[0]  # on the machine's clock others of this node id share what is issued
+        first = numbers[0]  # on the machine's clock, others with this node id share what is issued
         assert numbers == list(range(first, first + len(numbers)))
         assert first == 0 or not is_injected
 
@@ -201,7 +201,7 @@ def test_a_lease_ends_before_its_end_and_can_be_extended() -> None:
     for wrong in (Lease(8, FIRST, FIRST + 30), Lease(7, FIRST + 1, FIRST + 30), None, 5):
         with pytest.raises(v2.ErrInvalidLease):
             generator.extend_lease(wrong)
-    # Before the first id as well.
+    # Also before the first id.
     later = new_v2(clock, FIRST, FIRST + 11)
     later.extend_lease(Lease(7, FIRST, FIRST + 12))
     assert later.generate()

@@ -1,4 +1,4 @@
-//! Rust's side of `tests/cross_language`: makes ids, or reads the ids that another language made.
+//! The Rust side of `tests/cross_language`: makes ids, or reads the ids that another language made.
 #![allow(clippy::print_stdout, reason = "a command")]
 
 use std::{env, io};

@@ -1,11 +1,11 @@
-//! The thread's own ids of slots that come next, for generators whose ids are claimed one by one: a
-//! vector unit encrypts many in little more time than one.
+//! A thread's own ids for the slots that come next, for generators whose ids are claimed one by
+//! one: a vector unit encrypts many in little more time than one.
 //!
-//! Nothing here is claimed. An id is what its slot is packed and encrypted to, whoever claims the slot;
+//! Nothing here is claimed. An id is its slot, packed and encrypted, no matter who claims the slot;
 //! the caller has claimed it before it asks.
 //!
-//! A signal handler can call in the middle of a call of the same thread: then the ids are *busy*, and
-//! the call in the middle encrypts its one id alone.
+//! A signal handler can call while a call of the same thread is running: then the ids are *busy*,
+//! and the nested call encrypts its one id by itself.
 
 use std::{
     cell::Cell,
@@ -14,7 +14,7 @@ use std::{
 
 use crate::{buffer::GROUP, packed_state::Position};
 
-// All zero, so a thread that needs none of it touches none of it. Nothing is dropped, so it can be
+// All zero, so a thread that does not use it does not touch it. Nothing is dropped, so it can be
 // used until the thread has ended.
 #[cfg(not(loom))]
 thread_local! { static AHEAD: Ahead = const { Ahead::new() }; }
@@ -73,7 +73,7 @@ impl Ahead {
 }
 
 /// Returns the id of a slot of a Term. The tick has `left` slots from there on; `encrypt` makes the
-/// ids of as many of them as it is asked for.
+/// ids of as many of them as requested.
 #[inline]
 pub(crate) fn id_of(term: u64, at: Position, left: u64, encrypt: impl FnOnce(&mut [i64])) -> i64 {
     AHEAD.with(|ahead| {
@@ -82,7 +82,7 @@ pub(crate) fn id_of(term: u64, at: Position, left: u64, encrypt: impl FnOnce(&mu
             encrypt(&mut id);
             return id[0];
         }
-        // The rest is touched while it is busy.
+        // The rest is touched only while it is busy.
         compiler_fence(Ordering::SeqCst);
         let id = ahead.find(term, at).unwrap_or_else(|| ahead.fill(term, at, left, encrypt));
         compiler_fence(Ordering::SeqCst);
@@ -95,7 +95,7 @@ pub(crate) fn id_of(term: u64, at: Position, left: u64, encrypt: impl FnOnce(&mu
 mod tests {
     use super::*;
 
-    /// An id that tells its slot, as encryption would.
+    /// An id that reveals its slot, to stand in for encryption.
     fn asked(term: u64, stamp: u64, slot: u64, slots: u64) -> i64 {
         let of = |slot: u64| (term * 1_000_000 + stamp * 1_000 + slot).cast_signed();
         let at = Position { stamp, slot };

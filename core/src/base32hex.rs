@@ -5,10 +5,10 @@ use crate::{Error, ErrorKind};
 
 const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 
-/// Most digits of a 64-bit number: twelve of five bits and one of four.
+/// The most digits of a 64-bit number: twelve of five bits and one of four.
 pub(crate) const MAX_DIGITS: usize = 13;
 
-/// The digits of every ten bits: two at a time halve the work.
+/// The digits of each ten-bit value: two digits at a time halve the work.
 const PAIRS: [[u8; 2]; 1024] = {
     let mut pairs = [[0; 2]; 1024];
     let mut index = 0;
@@ -19,7 +19,7 @@ const PAIRS: [[u8; 2]; 1024] = {
     pairs
 };
 
-/// What each byte stands for; [`NO_DIGIT`] if it is none.
+/// The value of each byte as a digit; [`NO_DIGIT`] if it is not a digit.
 const VALUES: [u8; 256] = {
     let mut values = [NO_DIGIT; 256];
     let mut value = 0;
@@ -35,7 +35,7 @@ const NO_DIGIT: u8 = 32;
 /// Writes the digits of `value` to the end of `buffer` and returns them.
 #[inline]
 pub(crate) fn encode(value: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
-    // All thirteen: no step waits for the one before it. The first digit has four bits.
+    // All thirteen, so that no step waits for the one before it. The first digit has four bits.
     buffer[0] = DIGITS[(value >> 60) as usize];
     for (index, pair) in buffer[1..].as_chunks_mut().0.iter_mut().enumerate() {
         *pair = PAIRS[(value >> (50 - 10 * index) & 1023) as usize];
@@ -65,7 +65,7 @@ pub(crate) fn decode(text: &str) -> Result<u64, Error> {
     Err(fault_of(text))
 }
 
-/// Says why a text is none of a number.
+/// Says why a text is not the text of a number.
 #[cold]
 #[inline(never)]
 fn fault_of(text: &str) -> Error {

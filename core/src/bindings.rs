@@ -1,5 +1,5 @@
 //! What the packages for other languages, the leases and the command share with this crate. It is
-//! no part of its interface: any version may change it.
+//! not part of its public interface: any version may change it.
 
 use std::fmt;
 
@@ -19,8 +19,8 @@ pub use crate::{
     secret::invalid_secret,
 };
 
-/// Quotes text that a caller has given, for an error: not all of it, and nothing of what could be a
-/// secret in the wrong place, 16 bytes or 32 hex digits.
+/// Quotes text from a caller in an error: not all of it, and no part of what could be a misplaced
+/// secret, 16 bytes or 32 hex digits.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let mut others = text.split(|each: char| !each.is_ascii_hexdigit());
@@ -38,7 +38,7 @@ pub fn one_line(message: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Makes the error of a number that is no signed 64-bit id.
+/// Makes the error of a number that is not a signed 64-bit id.
 #[cold]
 #[must_use]
 pub fn invalid_id(got: impl fmt::Display) -> Error {
@@ -48,7 +48,7 @@ pub fn invalid_id(got: impl fmt::Display) -> Error {
     )
 }
 
-/// Makes the error of a number that is no unsigned 64-bit raw value.
+/// Makes the error of a number that is not an unsigned 64-bit raw value.
 #[cold]
 #[must_use]
 pub fn invalid_raw(got: impl fmt::Display) -> Error {
@@ -58,8 +58,8 @@ pub fn invalid_raw(got: impl fmt::Display) -> Error {
     )
 }
 
-/// Reads an id that a person has written, as a number or in the text form. `choose` tells how to say
-/// which it is, where the digits are a different id in each.
+/// Reads an id that a person has written, as a number or in the text form. Where the digits are a
+/// different id in each, the error quotes `choose`, which tells how to say which one is meant.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidId`] if it is neither, or both.
@@ -80,7 +80,7 @@ pub fn parse_id(text: &str, choose: &str) -> Result<Id> {
 /// Reads an id that a person has written as a number.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidId`] if it is no integer of 64 bits.
+/// [`ErrorKind::InvalidId`] if it is not an integer of 64 bits.
 pub fn parse_number(text: &str) -> Result<Id> {
     text.parse::<i64>().map(Id::from).map_err(|_| not_an_id(text))
 }
@@ -88,7 +88,7 @@ pub fn parse_number(text: &str) -> Result<Id> {
 /// Reads a raw value that a person has written. Some programs show it as a signed number.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidId`] if it is no integer of 64 bits.
+/// [`ErrorKind::InvalidId`] if it is not an integer of 64 bits.
 pub fn parse_raw(text: &str) -> Result<u64> {
     text.parse().or_else(|_| text.parse().map(i64::cast_unsigned)).map_err(|_| not_an_id(text))
 }
@@ -102,7 +102,7 @@ fn not_an_id(got: &str) -> Error {
     )
 }
 
-/// Makes the error of a lease that is to be extended, and that comes from a store.
+/// Makes the error of extending a lease that comes from a store.
 #[cold]
 #[must_use]
 pub fn lease_of_store() -> Error {
@@ -112,13 +112,13 @@ pub fn lease_of_store() -> Error {
     )
 }
 
-/// Returns the field of a name.
+/// Returns the field with a name.
 #[must_use]
 pub fn field_of(name: &str) -> Option<Field> {
     [Field::Time, Field::Node, Field::Sequence].into_iter().find(|field| field.name() == name)
 }
 
-/// Returns the initial sequence of a name, of which `RANDOM` alone has a number of starts.
+/// Returns the initial sequence with a name; only `RANDOM` has a number of starts.
 #[must_use]
 pub fn sequence_of(name: &str, starts: Option<u32>) -> Option<Sequence> {
     match (name, starts) {

@@ -1,4 +1,4 @@
-//! Ids of Boundary's flake, which this library reads and never makes.
+//! Ids of Boundary's flake, which this library reads but never makes.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use crate::{Error, ErrorKind, Result};
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Most digits of a 128-bit number.
+/// The most digits of a 128-bit number.
 const MAX_DIGITS: usize = 22;
 
 /// An id of Boundary's flake, of 128 bits: 64 of time, 48 of the worker's network address, 16 of
@@ -25,7 +25,7 @@ const MAX_DIGITS: usize = 22;
 pub struct BoundaryFlake(u128);
 
 impl BoundaryFlake {
-    /// Takes an id from its bytes.
+    /// Makes an id from its bytes.
     ///
     /// ```
     /// # use randflake::BoundaryFlake;
@@ -69,7 +69,7 @@ impl BoundaryFlake {
 impl TryFrom<&[u8]> for BoundaryFlake {
     type Error = Error;
 
-    /// Takes an id from its bytes, if there are 16 of them.
+    /// Makes an id from its bytes, if there are 16 of them.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
-//! The thread's own buffer: ids that were claimed and encrypted ahead, a group at a time, for single
+//! A thread's own buffer: ids that were claimed and encrypted ahead, a group at a time, for single
 //! calls.
 //!
-//! It has a few places in thread-local memory, each for one Term; no other thread can reach them. An
-//! id in a place is claimed for good, so it is handed out once or never. The caller decides whether
-//! it may be handed out *now*. A thread that ends leaves the rest of its groups unused.
+//! It has a few places in thread-local memory, each for one Term; no other thread can reach them.
+//! An id in a place is claimed for good, so it is handed out at most once. The caller decides
+//! whether it may be handed out *now*. A thread that ends leaves the rest of its groups unused.
 //!
-//! A signal handler, or a clock that calls the generator, can call in the middle of a call of the
-//! same thread. A place that a call uses is *busy*: the call in its middle claims one id alone.
+//! A signal handler, or a clock that calls the generator, can call while a call of the same thread
+//! is running. A place that a call uses is *busy*: the nested call claims a single id.
 
 use std::{
     cell::Cell,
@@ -16,8 +16,8 @@ use std::{
 
 use crate::Lease;
 
-/// Ids of one group: enough to fill a vector unit, and that two threads which claim groups of one
-/// generator seldom meet; few enough that little is left unused.
+/// Ids of one group: enough to fill a vector unit, and for two threads that claim groups of one
+/// generator to seldom collide; few enough that little is left unused.
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 128 };
 
 /// How many generators of a thread can hold a group each.
@@ -25,10 +25,10 @@ const PLACES: usize = if cfg!(loom) { 2 } else { 4 };
 
 type Buffer = [Place; PLACES];
 
-// Every thread that makes an id pays for it.
+// Every thread that makes ids pays for this memory.
 const _: () = assert!(size_of::<Buffer>() <= 6 * 1024);
 
-// All zero, so a thread that makes no id touches none of it. Nothing is dropped, so it can be used
+// All zero, so a thread that makes no ids does not touch it. Nothing is dropped, so it can be used
 // until the thread has ended.
 #[cfg(not(loom))]
 thread_local! { static BUFFER: Buffer = const { empty() }; }
@@ -40,8 +40,8 @@ const fn empty() -> Buffer {
 }
 
 /// A group of ids of one Term and one stamp.
-// Atomics where a call in the middle of another one reads or writes: such a call is on the same
-// thread, so relaxed ones with compiler fences are enough, and cost nothing.
+// Atomics where a nested call reads or writes: it is on the same thread, so relaxed atomics with
+// compiler fences are enough, and cost nothing.
 #[repr(align(64))]
 struct Place {
     busy: AtomicBool,
@@ -49,9 +49,9 @@ struct Place {
     term: AtomicU64,
     // From here on: read and written only while `busy`.
     stamp: Cell<u64>,
-    /// How many ids the group was claimed with.
+    /// How many ids were claimed for the group.
     size: Cell<usize>,
-    /// Those from here to the end of `ids` are left.
+    /// The ids from here to the end of `ids` are left.
     next: Cell<usize>,
     ids: [Cell<i64>; GROUP],
 }
@@ -73,7 +73,7 @@ impl Place {
         self.term.load(Ordering::Relaxed) == term
     }
 
-    /// Makes the place busy, unless it is: then this call is in the middle of another one.
+    /// Makes the place busy. If it already is, this call is nested in another one.
     #[inline]
     fn enter(&self) -> bool {
         if self.busy.load(Ordering::Relaxed) {
@@ -110,8 +110,8 @@ pub(crate) fn pop(term: u64, tick: u64, max_drift: u64) -> Option<i64> {
             if !place.enter() {
                 return None;
             }
-            // Compared while it is busy: no call can give it away now. If the stamp is over, the
-            // difference wraps and is too much.
+            // Compared while it is busy: no call can give it away now. If the stamp has passed, the
+            // difference wraps and is too large.
             let is_own = place.is_of(term);
             let is_in_time = is_own && place.stamp.get().wrapping_sub(tick) <= max_drift;
             let id = if is_in_time { place.pop() } else { None };
@@ -135,33 +135,33 @@ fn places_for(term: u64) -> impl Iterator<Item = usize> {
     (0..PLACES).map(move |offset| (home_of(term) + offset) % PLACES)
 }
 
-/// Returns the place of a Term; it has at most one.
+/// Returns the place of a Term, which has at most one.
 #[cold]
 #[inline(never)]
 fn find(buffer: &Buffer, term: u64) -> Option<usize> {
     places_for(term).find(|index| buffer[*index].is_of(term))
 }
 
-/// Makes a place busy, the one of a Term, until what this returns is dropped. Returns `None` if the
-/// Term has none, or if this call is in the middle of another one.
+/// Makes the place of a Term busy until the returned value is dropped. Returns `None` if the Term
+/// has no place, or if this call is nested in another one.
 pub(crate) fn take(term: u64) -> Option<PlaceGuard> {
     BUFFER.with(|buffer| {
         let index = find(buffer, term)?;
         let place = &buffer[index];
         if !place.enter() {
-            // This call may return an id of a later stamp than those in the place: none of them may
-            // follow it. The call that uses the place can finish, since it began earlier.
+            // This call may return an id with a later stamp than the ids in the place, and none of
+            // those may follow it. The call that uses the place can finish, since it began earlier.
             place.term.store(0, Ordering::Relaxed);
             return None;
         }
         let taken = PlaceGuard { index, not_send: PhantomData };
-        // Otherwise a call that came in between has given the place away.
+        // Otherwise an intervening call has given the place away.
         place.is_of(term).then_some(taken)
     })
 }
 
-/// Gives a Term a place for its next groups, if it has none and one is free: one whose ids are of a
-/// tick before `now`. `stamp` is that of the one id that was just claimed.
+/// Gives a Term a place for its next groups, if it has none and one is free: a place whose ids are
+/// of a tick before `now`. `stamp` is the stamp of the single id that was just claimed.
 pub(crate) fn assign(term: u64, stamp: u64, now: u64) {
     BUFFER.with(|buffer| {
         // A call that this one interrupts may be assigning that place to the same Term.
@@ -173,12 +173,12 @@ pub(crate) fn assign(term: u64, stamp: u64, now: u64) {
             if !place.enter() {
                 return;
             }
-            // Only now: a call that came before `enter` may have assigned a place to this Term. One
-            // that comes after it assigns none.
+            // Only checked now: a call before `enter` may have assigned a place to this Term. A
+            // call after it assigns none.
             if find(buffer, term).is_some() {
                 return place.leave();
             }
-            // A group of an injected clock that is far ahead is not in use for ever.
+            // A group of an injected clock that is far ahead does not stay in use forever.
             if place.is_of(0) || place.stamp.get().wrapping_sub(now) > u64::from(Lease::MAX_DRIFT) {
                 place.next.set(GROUP);
                 place.stamp.set(stamp);
@@ -209,7 +209,7 @@ impl PlaceGuard {
         self.with(|place| if place.stamp.get() == stamp { GROUP - place.next.get() } else { 0 })
     }
 
-    /// Fills `ids` with those that are left; there must be as many.
+    /// Fills `ids` with the ids that are left, which must be as many.
     pub(crate) fn pop_into(&mut self, ids: &mut [i64]) {
         self.with(|place| ids.fill_with(|| place.pop().expect("so many are left")));
     }
@@ -259,7 +259,7 @@ impl Drop for PlaceGuard {
 mod tests {
     use super::*;
 
-    /// What a call in the middle of another one can do at worst: both assign.
+    /// The worst that a nested call can do: both calls assign.
     #[test]
     fn a_term_has_at_most_one_place() {
         let (term, now) = (u64::MAX, 1_000);
@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(places, 1);
     }
 
-    /// The call that is interrupted may be assigning the busy place to the same Term, since those
-    /// before it were in use: by now they may be free.
+    /// The interrupted call may be assigning the busy place to the same Term, since the places
+    /// before it were in use; by now they may be free.
     #[test]
     fn no_place_is_assigned_while_one_is_busy() {
         let (term, now) = (u64::MAX, 1_000);

@@ -16,9 +16,9 @@ const INFO: &[u8] = b"randflake cloak v1";
 /// Each number has one hidden form and each hidden form one number, so nothing collides, and the
 /// database keeps the number and its index. The label names the purpose, such as `"orders.id"`.
 /// Another label gives another key, so hidden forms of two kinds reveal nothing about each other.
-/// A [`Randflake`](crate::Randflake) may use the same secret: its ids have another key as well.
+/// A [`Randflake`](crate::Randflake) may use the same secret: its ids have yet another key.
 ///
-/// Hiding does not authenticate: every 64-bit number reveals to some number. Look up the number in
+/// Hiding does not authenticate: every 64-bit number reveals some number. Look up the result in
 /// your database, and check who may see it.
 ///
 /// ```

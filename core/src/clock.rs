@@ -88,7 +88,7 @@ impl<F: Fn() -> i64> Clock for F {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-// The standard library's clock panics there, and so does its sleep.
+// There the standard library's clock panics, and so does its sleep.
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 impl Clock for SystemClock {
     fn now(&self) -> Result<i64> {
@@ -104,13 +104,13 @@ impl Clock for SystemClock {
 
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 impl Clock for SystemClock {
-    // What the safe clock reads, without the two checks and the division that its types cost.
+    // Reads what the safe clock reads, without the two checks and the division that its types cost.
     #[cfg(all(unix, target_pointer_width = "64"))]
     #[inline]
     fn now(&self) -> Result<i64> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the pointer is to a timespec of ours, which outlives the call. With a clock that
-        // every system has and a good pointer it cannot fail.
+        // SAFETY: the pointer is to our own timespec, which outlives the call. With a clock that
+        // every system has and a valid pointer, it cannot fail.
         unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
         Ok(time.tv_sec.saturating_mul(NANOS_PER_SECOND).saturating_add(time.tv_nsec))
     }
@@ -143,8 +143,8 @@ impl Clock for SystemClock {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[inline]
     fn counter(&self) -> Option<u64> {
-        // SAFETY: every x86-64 processor has the instruction. A process that has it forbidden
-        // (`PR_SET_TSC`) is ended by a signal, as at every other reading of the counter.
+        // SAFETY: every x86-64 processor has the instruction. A process for which it is forbidden
+        // (`PR_SET_TSC`) is ended by a signal, as with every other reading of the counter.
         is_steady().then(|| unsafe { std::arch::x86_64::_rdtsc() })
     }
 
@@ -217,7 +217,7 @@ pub fn unix_nanos(unix_seconds: f64) -> Result<i64> {
     }
     let second = unix_seconds.floor();
     let nanos = ((unix_seconds - second) * 1e9) as i64;
-    // A year far beyond every lifetime need not be exact.
+    // A year long after every lifetime need not be exact.
     Ok((second as i64).saturating_mul(NANOS_PER_SECOND).saturating_add(nanos))
 }
 
@@ -232,7 +232,7 @@ pub(crate) fn seconds(unix_ms: i64) -> f64 {
     unix_ms as f64 / 1000.0
 }
 
-/// Writes a time as `2026-11-21T13:44:50Z`, with milliseconds if it has some. For messages.
+/// Writes a time as `2026-11-21T13:44:50Z`, with milliseconds if there are any. For messages.
 #[must_use]
 pub fn utc(unix_ms: i64) -> String {
     let (days, ms) = (unix_ms.div_euclid(86_400_000), unix_ms.rem_euclid(86_400_000));
@@ -273,7 +273,7 @@ mod tests {
         fn the_middle_of_a_millisecond_stays_in_that_millisecond(ms in 0..i64::MAX / 1_000_000) {
             let nanos = |ms: f64| unix_nanos(ms / 1000.0).expect("plausible");
             prop_assert_eq!(to_ms(nanos(ms as f64 + 0.5)), ms);
-            // Its start may fall into the one before, and never into a later one (I4).
+            // Its start may fall into the tick before, but never into a later one (I4).
             prop_assert!([ms - 1, ms].contains(&to_ms(nanos(ms as f64))));
         }
     }

@@ -24,7 +24,7 @@ macro_rules! error_kinds {
         }
 
         impl ErrorKind {
-            /// Every kind, in the order of the declaration.
+            /// Every kind, in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$kind,)* $(Self::$store_kind,)*];
 
             /// Returns the stable code of this kind.
@@ -51,17 +51,17 @@ error_kinds! {
         InvalidSecret = "INVALID_SECRET",
         /// A node id is outside its range, listed twice, or missing.
         InvalidNode = "INVALID_NODE",
-        /// A lease is backwards or lies outside the layout's lifetime, or there is none to extend.
+        /// A lease is backwards or outside the layout's lifetime, or there is none to extend.
         InvalidLease = "INVALID_LEASE",
         /// Text is not the text of an id, or a number does not fit in 64 bits.
         InvalidId = "INVALID_ID",
         /// Another argument is out of its range.
         InvalidArgument = "INVALID_ARGUMENT",
-        /// Another generator of this process has some of these node ids in another way.
+        /// Another generator of this process uses some of these node ids in another way.
         NodeInUse = "NODE_IN_USE",
         /// The first tick of the generator is in the future.
         LeaseNotStarted = "LEASE_NOT_STARTED",
-        /// The last tick of a lease that the user set is over.
+        /// The last tick of a lease that the user set has passed.
         LeaseExpired = "LEASE_EXPIRED",
         /// All ids of the ticks that may be used now are issued.
         SequenceExhausted = "SEQUENCE_EXHAUSTED",
@@ -69,7 +69,7 @@ error_kinds! {
         ClockMovedBack = "CLOCK_MOVED_BACK",
         /// The clock shows a time before the layout's epoch; Randflake's is 2024-10-27T03:33:20Z.
         ClockBeforeEpoch = "CLOCK_BEFORE_EPOCH",
-        /// The layout's last tick is over; Randflake's is 2058-11-05T17:10:23Z.
+        /// The layout's last tick has passed; Randflake's is 2058-11-05T17:10:23Z.
         LifetimeOver = "LIFETIME_OVER",
         /// The generator, or its node id, belongs to a process this one was forked or restored from.
         Forked = "FORKED",
@@ -121,7 +121,8 @@ struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
     retry_after: Option<Duration>,
-    /// Shared, since few sources can be cloned; boxed, so that the last owner can take it out.
+    /// Shared, since few sources can be cloned; boxed, so that the last owner can take the source
+    /// out.
     source: Option<Arc<Source>>,
 }
 
@@ -196,7 +197,7 @@ impl Error {
     }
 
     /// Returns how long after the failing call the same call can succeed, by the clock that the call
-    /// read. `None` if waiting alone does not help.
+    /// read. `None` if waiting by itself does not help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
@@ -238,7 +239,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Two errors are equal when kind, message and `retry_after` are.
+/// Two errors are equal if their kind, message and `retry_after` are.
 impl PartialEq for Error {
     fn eq(&self, other: &Self) -> bool {
         (self.0.kind, &self.0.message, self.0.retry_after)

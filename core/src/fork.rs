@@ -1,11 +1,11 @@
-//! Detects forks, by a number that differs in every forked child: the fork id. [`after_restore`] gives
-//! a process another one.
+//! Detects forks by a number that differs in every forked child: the fork id. [`after_restore`]
+//! gives a process a new one.
 //!
-//! It is in a page that the kernel wipes in every child (`MADV_WIPEONFORK`), is never zero and never
-//! that of an ancestor. What carries another fork id was made before a fork. The page also notices a
-//! raw `clone`, which a `pthread_atfork` handler does not. The handler is registered as well, and
-//! works alone where pages are not wiped: by other kernels, and by emulators of a processor. Miri has
-//! neither, and no fork.
+//! It is in a page that the kernel wipes in every child (`MADV_WIPEONFORK`); it is never zero and
+//! never equals an ancestor's. Whatever carries another fork id was made before a fork. The page
+//! also detects a raw `clone`, which a `pthread_atfork` handler does not. The handler is registered
+//! as well, and is the only means where pages are not wiped: with other kernels and processor
+//! emulators. Miri has neither, and no fork.
 #![allow(unsafe_code, reason = "mmap, madvise and pthread_atfork")]
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 pub struct ForkId(u64);
 
 impl ForkId {
-    /// The fork id of no process. Not zero, which the page of a child shows until it is read.
+    /// A fork id that no process has. Not zero, which the page of a child shows until it is read.
     pub(crate) const NONE: Self = Self(u64::MAX);
 
     /// Returns the fork id of this process.
@@ -34,30 +34,31 @@ impl ForkId {
         page().fork_id()
     }
 
-    /// Returns that of the threads of this process: it differs in a forked child, and stays the same
-    /// after [`after_restore`](crate::after_restore). For locks, which no thread of a child may hold.
+    /// Returns the fork id of this process's threads: it differs in a forked child, but stays the
+    /// same after [`after_restore`](crate::after_restore). For locks, which no thread of a child
+    /// may hold.
     #[must_use]
     pub fn of_threads() -> Self {
         page().fork_id_of(|page| &page.of_threads)
     }
 
-    /// Returns the number itself: small, never zero, never that of an ancestor.
+    /// Returns the number itself: small, never zero, never equal to an ancestor's.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0
     }
 }
 
-/// What the kernel wipes in a child.
+/// The page that the kernel wipes in a child.
 #[derive(Debug)]
 pub(crate) struct ForkPage {
     /// Zero in a child that has not read it yet.
     fork_id: AtomicU64,
-    /// As above; what `after_restore` leaves as it is.
+    /// As above, but unchanged by `after_restore`.
     of_threads: AtomicU64,
-    /// Drawn at random on first use, so that two children of one parent differ; zero: not yet.
+    /// Drawn at random on first use, so that two children of one parent differ; zero until then.
     seed: AtomicU64,
-    /// The process that the fork id is of, as the system calls it.
+    /// The process that the fork id belongs to: its process id.
     process: AtomicU32,
 }
 
@@ -74,16 +75,17 @@ static ORDINARY: ForkPage = ForkPage {
 /// The newest fork id of this process and its ancestors; ordinary memory, so a child inherits it.
 static NEWEST_FORK_ID: AtomicU64 = AtomicU64::new(0);
 
-/// Says that this process may be one of several copies: call it after it was restored from a snapshot
-/// or a checkpoint, or its machine was cloned, and before it makes the next id.
+/// Declares that this process may be one of several copies. Call it after the process was restored
+/// from a snapshot or a checkpoint, or its machine was cloned, and before it makes the next id.
 ///
-/// It does to the process what a fork does to a child. Leased generators, and `Tickets`, give up what
-/// they had and begin anew with their next call. They release nothing, since it may be in use in
-/// another copy. Manually assigned node ids raise [`FORKED`](crate::ErrorKind::Forked), and so does
-/// making a generator with one of them: give each copy node ids of its own.
+/// It does to the process what a fork does to a child. Leased generators, and `Tickets`, give up
+/// what they had and start over with their next call. They release nothing, since another copy may
+/// be using it. Generators with manually assigned node ids return
+/// [`FORKED`](crate::ErrorKind::Forked), and so does making a generator with one of them: give each
+/// copy node ids of its own.
 ///
-/// Call it in every copy, the original included, while no other thread makes ids: what a call has
-/// begun before may still come out of it.
+/// Call it in every copy, the original included, while no other thread makes ids: a call that began
+/// before may still return its result.
 ///
 /// ```
 /// use randflake::{ErrorKind, Randflake, Secret};
@@ -97,8 +99,8 @@ pub fn after_restore() {
     let page = page();
     page.seed.store(0, Ordering::Relaxed);
     let next = NEWEST_FORK_ID.fetch_add(1, Ordering::Relaxed) + 1;
-    // The largest, should two threads come here at once.
-    page.fork_id.fetch_max(next, Ordering::Release); // who sees it draws another seed
+    // The largest, in case two threads get here at once.
+    page.fork_id.fetch_max(next, Ordering::Release); // whoever reads it draws another seed
 }
 
 /// Returns the page of this process.
@@ -108,7 +110,7 @@ pub(crate) fn page() -> &'static ForkPage {
     if page.is_null() {
         return install();
     }
-    // SAFETY: only `install` stores here, and only pointers that stay valid for ever.
+    // SAFETY: only `install` stores here, and only pointers that stay valid forever.
     unsafe { &*page }
 }
 
@@ -127,11 +129,11 @@ impl ForkPage {
         if known != 0 {
             return ForkId(known);
         }
-        // Only where the handler reads it: WebAssembly has no processes.
+        // Only on platforms where the handler reads it: WebAssembly has no processes.
         if cfg!(unix) {
             self.process.store(std::process::id(), Ordering::Relaxed);
         }
-        // Raised before it is used: a child forked between the two lines raises it further.
+        // Raised before it is used: a child forked between the two lines raises it again.
         let next = NEWEST_FORK_ID.fetch_add(1, Ordering::Relaxed) + 1;
         match fork_id.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => ForkId(next),
@@ -139,18 +141,18 @@ impl ForkPage {
         }
     }
 
-    /// Returns whether `fork_id` is that of this process. Called for every id: one load.
+    /// Returns whether `fork_id` is the fork id of this process. Called for every id: one load.
     #[inline]
     pub(crate) fn is_current(&self, fork_id: ForkId) -> bool {
         self.fork_id.load(Ordering::Relaxed) == fork_id.0
     }
 
-    /// Returns the random number of this process: never zero, and different from that of any other
-    /// process, of a forked child as well, and from the one before `after_restore`.
+    /// Returns the random number of this process: never zero, and different from the number of any
+    /// other process, including a forked child, and from the number before `after_restore`.
     ///
     /// # Panics
     ///
-    /// If the operating system has no random numbers to give.
+    /// If the operating system cannot provide random numbers.
     pub(crate) fn seed(&self) -> u64 {
         let seed = self.seed.load(Ordering::Relaxed);
         if seed != 0 {
@@ -169,11 +171,12 @@ impl ForkPage {
 /// Maps the page, or falls back, once in the oldest ancestor.
 #[cold]
 fn install() -> &'static ForkPage {
-    // Before the first fork id: a child forked after that has the handler. Twice does no harm.
+    // Before the first fork id: a child forked after that has the handler. Registering twice does
+    // no harm.
     watch_forks();
     let page = wiped_page();
     let candidate = page.unwrap_or_else(|| std::ptr::from_ref(&ORDINARY).cast_mut());
-    // AcqRel: publishes the page; on failure takes over the one of another thread.
+    // AcqRel: publishes the page; on failure takes over another thread's.
     let null = std::ptr::null_mut();
     let published = PAGE.compare_exchange(null, candidate, Ordering::AcqRel, Ordering::Acquire);
     if published.is_err()
@@ -182,7 +185,7 @@ fn install() -> &'static ForkPage {
         unmap(page);
     }
     let page = published.err().unwrap_or(candidate);
-    // SAFETY: only this function stores into PAGE, and only pointers that stay valid for ever.
+    // SAFETY: only this function stores into PAGE, and only pointers that stay valid forever.
     unsafe { &*page }
 }
 
@@ -240,7 +243,7 @@ fn watch_forks() {
         }
         // SAFETY: as in `page`.
         let page = unsafe { &*page };
-        // Also if the kernel was asked to wipe the page: an emulator may promise that and not do it.
+        // Even if the kernel was asked to wipe the page: an emulator may accept that and not do it.
         // A page that was wiped may be in use again, by another library's handler.
         if page.process.load(Ordering::Relaxed) != std::process::id() {
             page.fork_id.store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The formats of ids: everything in which `Randflake` and `Snowflake` differ.
+//! The formats of ids: everything that differs between `Randflake` and `Snowflake`.
 
 use crate::{Clock, Layout, NodeIds, Result};
 
@@ -7,7 +7,8 @@ use crate::{Clock, Layout, NodeIds, Result};
 pub trait Format: Codec + Send + Sync + 'static {
     /// The type of an id.
     type Id: Copy + Default + Send + 'static;
-    /// What determines the ids besides the node ids: a [`Secret`](crate::Secret) or a [`Layout`].
+    /// What determines the ids, apart from the node ids: a [`Secret`](crate::Secret) or a
+    /// [`Layout`].
     type Config: Clone + Send + Sync + 'static;
 
     /// Returns the layout that this configuration uses.
@@ -20,16 +21,16 @@ pub trait Format: Codec + Send + Sync + 'static {
     #[doc(hidden)]
     fn new(config: &Self::Config) -> Self;
 
-    /// Views ids as the numbers they are, so that they can be made in place.
+    /// Views ids as their numbers, so that they can be made in place.
     #[doc(hidden)]
     fn as_numbers(ids: &mut [Self::Id]) -> &mut [i64];
 
-    /// Returns a number as the id that it is.
+    /// Returns the id with this number.
     #[doc(hidden)]
     fn id(number: i64) -> Self::Id;
 }
 
-/// What the generator needs of a format. Its module is private, so other crates cannot name it.
+/// What the generator needs from a format. Its module is private, so other crates cannot name it.
 pub trait Codec {
     /// The name of a generator of this format.
     const GENERATOR: &'static str;
@@ -37,7 +38,7 @@ pub trait Codec {
     /// Whether ids are claimed ahead for single calls.
     const BUFFERED: bool;
 
-    /// Whether ids promise an order, so that no stamp may be earlier than one before it.
+    /// Whether ids have a guaranteed order, so that no stamp may be earlier than one before it.
     const ORDERED: bool;
 
     /// Returns how ids are packed.

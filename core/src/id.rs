@@ -12,8 +12,9 @@ mod sqlx_column;
 /// A generated id: any signed 64-bit number. Half of all ids are negative.
 ///
 /// Its text form has at most 13 characters and suits URLs and JSON. In a database it is a signed
-/// `BIGINT`: an unsigned column refuses half of all ids, and a floating one rounds nearly all. The
-/// crate's [features](crate#features) make it a value of the queries of sqlx and diesel, and of JSON.
+/// `BIGINT`: an unsigned column refuses half of all ids, and a floating-point column rounds nearly
+/// all. The crate's [features](crate#features) make it a value in queries of sqlx and diesel, and
+/// in JSON.
 ///
 /// ```
 /// use randflake::Id;
@@ -24,7 +25,7 @@ mod sqlx_column;
 /// assert_eq!(i64::from(id), 4594531474933654033);
 /// # Ok::<(), randflake::Error>(())
 /// ```
-// No order: that of two ids means nothing.
+// Not ordered: the order of two ids means nothing.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[cfg_attr(
     feature = "diesel",
@@ -38,7 +39,7 @@ impl Id {
     /// Most characters of the text form.
     pub const MAX_TEXT_LENGTH: usize = base32hex::MAX_DIGITS;
 
-    /// Views ids as the numbers they are, so that they can be made in place.
+    /// Views ids as their numbers, so that they can be made in place.
     #[allow(unsafe_code, reason = "a slice of a transparent type is a slice of what it wraps")]
     pub(crate) fn as_numbers(ids: &mut [Self]) -> &mut [i64] {
         // SAFETY: Id is a transparent i64, and every i64 is an Id.
@@ -106,8 +107,8 @@ mod serde_form {
 
     use super::Id;
 
-    /// As text in human-readable formats, where a number would lose digits on its way through
-    /// JavaScript; as `i64` in the others.
+    /// As text in human-readable formats, where JavaScript would round a number; as `i64` in the
+    /// others.
     impl Serialize for Id {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             if serializer.is_human_readable() {

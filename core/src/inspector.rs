@@ -1,4 +1,4 @@
-//! Reads ids in a program that makes none.
+//! Reads ids in a program that does not make any.
 
 use std::fmt;
 
@@ -78,7 +78,7 @@ impl Inspector {
         }
     }
 
-    /// Returns the sortable form of an id: time, node id and sequence, unencrypted. Never hand it
+    /// Returns the sortable form of an id: time, node id and sequence, unencrypted. Never give it
     /// to anyone who must not know them.
     ///
     /// ```

@@ -1,13 +1,13 @@
-//! How time, node id and sequence share 64 bits: the only home of the epochs, the bit widths and
-//! the bounds, of Randflake's own layout and of the others of the Snowflake family.
+//! How time, node id and sequence share 64 bits: the only place with the epochs, bit widths and
+//! bounds of Randflake's own layout and the other layouts of the Snowflake family.
 //!
 //! ```text
 //! raw = (unix_seconds - 1730000000) << 34 | node_id << 17 | sequence      30, 17, 17 bits
 //! ```
 //!
 //! That is [`Layout::randflake`], which the constants of this module spell out. Every other
-//! [`Layout`] is the same sum with the fields in another order, other widths, another epoch and a
-//! tick of another length.
+//! [`Layout`] is the same sum with another order of the fields, other widths, another epoch and
+//! another tick length.
 
 mod constants;
 mod custom;
@@ -27,7 +27,7 @@ pub(crate) use self::presets::RANDFLAKE;
 use self::slots::invalid_sequence;
 pub use self::{constants::*, custom::CustomLayout};
 
-/// Most bits of a node id and of a sequence in any layout.
+/// The most bits of a node id and of a sequence in any layout.
 const MAX_FIELD_BITS: u32 = 32;
 /// Longest tick, in milliseconds: a day.
 const MAX_TICK_MS: u32 = 86_400_000;
@@ -55,11 +55,11 @@ pub enum Field {
 pub enum Sequence {
     /// 0.
     Zero,
-    /// A random number below this one: 100 means 0 to 99. A node then has that many ids, less one,
-    /// fewer in a tick.
+    /// A random number below this one: 100 means 0 to 99. A node then has this number less one,
+    /// here 99, fewer ids in a tick.
     Random(u32),
-    /// The one after the last sequence, in whichever tick that was. A tick ends early when the
-    /// sequence wraps, so ids still rise.
+    /// The one after the last sequence, whatever its tick was. A tick ends early when the sequence
+    /// wraps, so ids still rise.
     Continuing,
 }
 
@@ -99,7 +99,7 @@ impl BitField {
 /// | [`simpleflake`](Self::simpleflake) | time 41, sequence 23 | 1 ms | 2000-01-01 | any | 2069 |
 ///
 /// Others are made with [`Layout::custom`]. Times are unix milliseconds, in UTC: an epoch that is
-/// published as a local time has to be converted.
+/// published as a local time must be converted.
 ///
 /// ```
 /// use randflake::Layout;
@@ -142,7 +142,7 @@ pub struct RawParts {
 }
 
 impl Field {
-    /// Returns its name, as bindings write it.
+    /// Returns its name, as the bindings write it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -171,13 +171,13 @@ impl Layout {
         Self { starts: sequence, ..self }.checked()
     }
 
-    /// Returns the same layout with time counted from another unix millisecond, as a site that copies
-    /// a published layout mostly does.
+    /// Returns the same layout with time counted from another unix millisecond, as most sites that
+    /// copy a published layout do.
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the epoch is before 1970, or so late that no
-    /// clock runs to the end.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the epoch is before 1970, or so late that
+    /// no clock reaches the end.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -231,7 +231,7 @@ impl Layout {
     /// Returns the smallest raw id of the tick at a time in unix milliseconds. Use it to find rows by
     /// the time at which their ids were made.
     ///
-    /// Raw ids are compared as unsigned numbers. In a signed column those from
+    /// Raw ids are compared as unsigned numbers. In a signed column, ids from
     /// [`negative_from`](Self::negative_from) on come before all others.
     ///
     /// # Errors
@@ -383,7 +383,7 @@ impl Layout {
     #[must_use]
     pub fn fingerprint(&self) -> String {
         if self.packs_like(&Self::randflake()) {
-            // Stores had this form before there were other layouts.
+            // The form in stores from before there were other layouts.
             return format!("{EPOCH}:{TIMESTAMP_BITS}:{NODE_BITS}:{SEQUENCE_BITS}");
         }
         let fields: Vec<_> = self
@@ -421,7 +421,7 @@ impl Layout {
         Self { worker_bits, ..self }
     }
 
-    /// Checks everything but the fields and the sign, which [`CustomLayout::build`] does.
+    /// Checks everything but the fields and the sign, which [`CustomLayout::build`] checks.
     fn checked(self) -> Result<Self> {
         if !(1..=MAX_TICK_MS).contains(&self.tick_ms) {
             return Err(Error::invalid_argument(format!(

@@ -4,8 +4,8 @@ use crate::{Error, ErrorKind, clock::utc_second, layout};
 
 /// The seconds that a generator may stamp: `start` up to, but not including, `end_exclusive`.
 ///
-/// Use a lease in one process only, and not again after a restart or a fork. A coordinator must never
-/// grant a second of a node id twice.
+/// Use a lease in one process only, and not again after a restart or a fork. A coordinator must
+/// never grant the same second of a node id twice.
 ///
 /// ```
 /// use randflake::Lease;

@@ -8,7 +8,7 @@
 //! ```
 //! use randflake::{Randflake, Secret};
 //!
-//! let secret = Secret::random(); // store it: an id column keeps its secret for ever
+//! let secret = Secret::random(); // store it: an id column keeps its secret forever
 //! let flake = Randflake::new(1, &secret)?;
 //! let id = flake.generate()?;
 //! println!("{id} is {} in a BIGINT column", i64::from(id));
@@ -37,13 +37,13 @@
 //!
 //! # Features
 //!
-//! All are off by default. What they add is on [`Id`].
+//! All are off by default. They add implementations for [`Id`].
 //!
 //! - `serde`: `Serialize` and `Deserialize`, as text in human-readable formats, otherwise as an
 //!   `i64`; also for [`Parts`] and [`RawParts`].
-//! - `sqlx-0_9`, `sqlx-0_8`: `Type`, `Encode` and `Decode` of that version of sqlx, which are a
-//!   `BIGINT` of any database.
-//! - `diesel`: `AsExpression`, `FromSqlRow`, `ToSql` and `FromSql` of diesel 2, the same.
+//! - `sqlx-0_9`, `sqlx-0_8`: `Type`, `Encode` and `Decode` of that version of sqlx, as a `BIGINT`
+//!   in any database.
+//! - `diesel`: `AsExpression`, `FromSqlRow`, `ToSql` and `FromSql` of diesel 2, likewise.
 //!
 //! The library also exists for Python and for Node.js, with the same ids, text, errors and behaviour.
 

@@ -12,12 +12,12 @@ use crate::ErrorKind;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// How many ids were claimed. A thread claims a few ids ahead for its next single calls, so a
-    /// little more than were returned.
+    /// How many ids were claimed. A thread claims a few ids ahead for its next single calls, so
+    /// this is slightly more than were returned.
     pub ids_generated: u64,
-    /// How many calls waited, by the kind of the error that they would have failed with otherwise:
-    /// each kind that calls wait for, in the order of its declaration. A call counts from the
-    /// beginning of its wait, once for each kind.
+    /// How many calls waited, by the kind of the error with which they would otherwise have failed:
+    /// each kind that calls wait for, in the order of declaration. A call counts from the beginning
+    /// of its wait, once for each kind.
     pub waits: Vec<(ErrorKind, u64)>,
 }
 
@@ -45,7 +45,7 @@ impl Waits {
         is_first
     }
 
-    /// Takes back what was counted: the clock cannot wait.
+    /// Undoes the count, since the clock cannot wait.
     pub(crate) fn take_back(&self, kind: ErrorKind) {
         if let Some(index) = KINDS.iter().position(|counted| *counted == kind) {
             self.0[index].fetch_sub(1, Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl Waits {
     }
 }
 
-/// Those of a generator that has done nothing.
+/// The metrics of a generator that has done nothing.
 impl Default for Metrics {
     fn default() -> Self {
         Self { ids_generated: 0, waits: KINDS.map(|kind| (kind, 0)).to_vec() }

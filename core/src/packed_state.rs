@@ -2,15 +2,15 @@
 //!
 //! `[SEALED: 1 bit | stamp | next slot]`. The stamp counts ticks since the epoch; a tick of
 //! Randflake is a second. Slots are numbered node by node: for Randflake slot `i` is node
-//! `nodes[i >> 17]`, sequence `i & 131071`. The next slot is 0 only while nothing was issued, and
-//! equals the number of slots when the tick is full.
+//! `nodes[i >> 17]`, sequence `i & 131071`. The next slot is 0 only while nothing has been issued,
+//! and equals the number of slots when the tick is full.
 
 use crate::sync::{AtomicU64, Ordering};
 
 const SEALED: u64 = 1 << 63;
 
 /// A state that waits until its predecessor is sealed. No stamp and slot have all bits set:
-/// `Layout::max_nodes` sees to it.
+/// `Layout::max_nodes` ensures that.
 const PENDING: u64 = u64::MAX;
 
 /// A point in the stream of slots: everything before it has been claimed.
@@ -27,7 +27,7 @@ pub(crate) struct Position {
 pub(crate) enum Snapshot {
     /// Claims are possible from here on.
     Open(Position),
-    /// The predecessor has to be sealed first: see [`PackedState::open`].
+    /// The predecessor must be sealed first: see [`PackedState::open`].
     Pending,
     /// No claim will ever succeed again.
     Sealed,
@@ -39,8 +39,8 @@ pub(crate) struct PackedState {
     slots: u64,
     /// Width of the next slot, which takes the values 0 to `slots`.
     slot_bits: u32,
-    /// How many slots were claimed, less the next slot of the present tick; wraps. So a claim changes
-    /// it only if it changes the tick.
+    /// How many slots were claimed, less the next slot of the current tick; wraps. So a claim
+    /// changes this only if it changes the tick.
     claimed_before: AtomicU64,
     /// The most that [`PackedState::claimed`] has returned.
     reported: AtomicU64,
@@ -51,7 +51,7 @@ pub(crate) struct PackedState {
 // immutable and was published with the pointer to the Term. Only the seal says something about
 // other memory: that the pointer to the next Term, or to none, can be loaded.
 impl PackedState {
-    /// Makes a state for so many slots in a tick, with nothing issued before `start`.
+    /// Makes a state for this many slots in a tick, with nothing issued before `start`.
     pub(crate) fn new(slots: u64, start: u64) -> Self {
         Self { bits: AtomicU64::new(start << slot_bits(slots)), ..Self::pending(slots) }
     }
@@ -109,7 +109,7 @@ impl PackedState {
         if next.stamp == seen.stamp {
             debug_assert_eq!(next.slot, seen.slot + count, "a claim in one tick leaves no gap");
         } else {
-            // Ticks may begin at another slot than 0, and a claim may fill several.
+            // Ticks may begin at a slot other than 0, and a claim may fill several.
             let change = (count + seen.slot).wrapping_sub(next.slot);
             // Release: see `claimed`.
             self.claimed_before.fetch_add(change, Ordering::Release);
@@ -117,7 +117,7 @@ impl PackedState {
         true
     }
 
-    /// Claims the slot at `seen`, which is one of its tick, as [`PackedState::claim`] does.
+    /// Claims the slot at `seen`, which must be within its tick, as [`PackedState::claim`] does.
     #[inline]
     pub(crate) fn claim_one(&self, seen: Position) -> bool {
         debug_assert!(seen.slot < self.slots, "{seen:?}");
@@ -136,16 +136,17 @@ impl PackedState {
             .is_ok()
     }
 
-    /// Returns how many slots were claimed, never less than was returned before. It may lack those of
-    /// claims that are being made. Where ticks begin at random slots, such a claim may count for as
-    /// much as a tick more or less until it is made.
+    /// Returns how many slots were claimed, never less than it returned before. Slots of claims in
+    /// progress may be missing. Where ticks begin at random slots, a claim in progress may make the
+    /// count wrong by up to a tick, either way.
     pub(crate) fn claimed(&self) -> u64 {
-        // Acquire: the state is loaded later, so it is at least as new as this count, to which every
-        // tick that the state has left adds its slots after the state has changed.
+        // Acquire: the state is loaded later, so it is at least as new as this count. When the
+        // state leaves a tick, that tick's slots are added to the count after the state has
+        // changed.
         let before = self.claimed_before.load(Ordering::Acquire);
         let claimed = match self.bits.load(Ordering::Relaxed) {
             PENDING => 0,
-            // Below zero while the first change of a tick with a random start is being made.
+            // Below zero while the first change of a tick with a random start is in progress.
             bits => {
                 before.wrapping_add(self.position(bits).slot).cast_signed().max(0).cast_unsigned()
             }
@@ -162,18 +163,17 @@ impl PackedState {
         Position { stamp: first.stamp + slot / self.slots, slot: slot % self.slots }
     }
 
-    /// Ends all claims for good. Returns the first tick in which nothing was and nothing will be
-    /// issued.
+    /// Ends all claims for good. Returns the first tick in which nothing was or will be issued.
     pub(crate) fn seal(&self) -> u64 {
         // Release: see `load`.
         let last = self.position(self.bits.fetch_or(SEALED, Ordering::Release));
         if last.slot == 0 { last.stamp } else { last.stamp + 1 }
     }
 
-    /// Lets a pending state claim from `first` on. Of several callers the first one counts.
+    /// Lets a pending state claim from `first` on. Among several callers, the first one counts.
     pub(crate) fn open(&self, first: u64) {
-        // After the last tick of a lifetime the stamp may not fit: it would set the seal. Then that
-        // tick is used up.
+        // After the last tick of a lifetime the stamp may not fit: it would set the seal. In that
+        // case, that tick is used up.
         let fits = first >> (63 - self.slot_bits) == 0;
         let first = if fits {
             Position { stamp: first, slot: 0 }

@@ -1,4 +1,4 @@
-//! What an encrypted id says to a holder of the secret.
+//! The parts of an encrypted id, which a holder of the secret can read.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use crate::layout::{EPOCH, RANDFLAKE};
 
 /// The parts of an id, which a holder of the secret can read: time, node id and sequence.
 ///
-/// The timestamp may lie up to the generator's `max_drift` ahead of the clock that made it.
+/// The timestamp may be up to the generator's `max_drift` ahead of the clock that made it.
 ///
 /// ```
 /// let inspector = randflake::Inspector::new(&"00000000000000000000000000000000".parse()?);

@@ -100,8 +100,8 @@ impl fmt::Debug for Encrypted {
 impl Randflake {
     /// Makes a generator with a manually assigned node id, 0 to 131 071.
     ///
-    /// Its first id has the second after the one in which the generator was made, because the
-    /// process that had this node id before may have ended in that one; see
+    /// Its first id is stamped with the second after the one in which the generator was made,
+    /// because the process that had this node id before may have ended in that second; see
     /// [`Builder::restart_safe`].
     ///
     /// # Errors
@@ -136,8 +136,8 @@ impl Randflake {
 }
 
 impl<C: Clock> Randflake<C> {
-    /// Returns the time, node id and sequence of an id. Every 64-bit number has such parts: they mean
-    /// something only for ids made with this secret.
+    /// Returns the time, node id and sequence of an id. Every 64-bit number has these parts: they
+    /// mean something only for ids made with this secret.
     ///
     /// Works in a forked child and after [`close`](Generator::close), too.
     #[must_use]
@@ -146,7 +146,7 @@ impl<C: Clock> Randflake<C> {
     }
 
     /// Returns the sortable form of an id of this secret: time, node id and sequence, unencrypted.
-    /// Never hand it to anyone who must not know them.
+    /// Never give it to anyone who must not know them.
     #[must_use]
     pub fn decrypt(&self, id: Id) -> u64 {
         self.format().cipher.decrypt_id(id.into())

@@ -1,10 +1,11 @@
 //! The register of node ids that this process, and the ones it was forked from, have used: manually
-//! assigned ones, and those that a store granted.
+//! assigned ones and ones granted by a store.
 //!
 //! It is a list that only grows, without a lock: entries are set once, never dropped, and only the
-//! atomics of a record change. So a forked child can read it whatever its parent's threads were
-//! doing. The first entry with a node id owns it. An index finds an entry by a node id; it grows in
-//! the same way, behind the list. A thread brings the index up to date before it adds to the list.
+//! atomics of a record change. So a forked child can read it no matter what its parent's threads
+//! were doing. The first entry with a node id owns it. An index finds an entry by a node id; it
+//! grows in the same way, after the list. A thread brings the index up to date before it adds to
+//! the list.
 
 use std::{
     fmt,
@@ -36,7 +37,7 @@ use crate::{Error, ErrorKind, Layout, Result, Secret, fork::ForkId, packed_state
 #[derive(Clone)]
 pub struct NodeIds(Scope);
 
-/// What the node ids belong to: the same number is another node in another scope.
+/// What the node ids belong to: the same number is a different node in another scope.
 #[derive(Clone)]
 enum Scope {
     /// The salted hash of a secret, which does not reveal the secret.
@@ -45,11 +46,11 @@ enum Scope {
 }
 
 impl NodeIds {
-    /// Returns those of a secret. Keeps only a salted hash of the secret.
+    /// Returns the node ids of a secret. Keeps only a salted hash of the secret.
     ///
     /// # Panics
     ///
-    /// If the operating system has no random numbers to give.
+    /// If the operating system cannot provide random numbers.
     #[must_use]
     pub fn of_secret(secret: &Secret) -> Self {
         static SALT: OnceBox<[u8; 16]> = OnceBox::new();
@@ -61,22 +62,22 @@ impl NodeIds {
         Self(Scope::Secret(secret.hash(salt)))
     }
 
-    /// Returns those of a layout's unencrypted ids.
+    /// Returns the node ids of a layout's unencrypted ids.
     #[must_use]
     pub fn of_layout(layout: &Layout) -> Self {
         Self(Scope::Layout(*layout))
     }
 
-    /// Registers node ids that a coordinator granted to this process, so that they cannot be assigned
-    /// manually any more. Returns those that are manually assigned, in this process or in one that it
-    /// was forked from: release them without using them.
+    /// Registers node ids that a coordinator granted to this process, so that they can no longer be
+    /// assigned manually. Returns the ones that are already manually assigned, in this process or
+    /// in one that it was forked from: release them without using them.
     #[must_use = "the node ids that are returned must not be used"]
     pub fn grant(&self, node_ids: &[u32]) -> Vec<u32> {
         REGISTRY.grant(&self.0, node_ids, ForkId::current())
     }
 
-    /// Returns the record that all generators with exactly these manual node ids share, whose state
-    /// has so many slots. `fork_id` is that of the process in which the generator is made.
+    /// Returns the record that all generators with exactly these manual node ids share; its state
+    /// has this many slots. `fork_id` belongs to the process in which the generator is made.
     ///
     /// # Errors
     ///
@@ -119,7 +120,7 @@ impl Scope {
         hasher.finish()
     }
 
-    /// Returns whether the slots of a tick stand for the same ids, for two scopes that share ids.
+    /// Returns whether the slots of a tick mean the same ids, for two scopes that share ids.
     fn counts_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Layout(one), Self::Layout(other)) => one.sequence() == other.sequence(),
@@ -144,15 +145,15 @@ impl Record {
     /// Counts a generator without a lease as open until it is [closed](OpenGuard::close).
     ///
     /// A process that had the node ids earlier ended before the first of the open generators was
-    /// made, so the first free tick is the one after that. `tick_after_now` reads the clock, and its
-    /// last reading counts: one generator may close while another is being made, and another process
-    /// may have had the node ids in between.
+    /// made, so the first free tick is the one after that. `tick_after_now` reads the clock, and
+    /// its last reading counts: while a generator is being made, another may close, and another
+    /// process may have had the node ids in between.
     pub(crate) fn open(
         &'static self,
         tick_after_now: impl Fn() -> Result<u64>,
     ) -> Result<OpenGuard> {
         loop {
-            // Relaxed: an exchange sees the newest value, which publishes nothing else.
+            // Relaxed: an exchange sees the newest value, and that value publishes nothing else.
             let seen = self.open.load(Ordering::Relaxed);
             let (count, from) = match seen & MOST_OPEN {
                 0 => (0, tick_after_now()?),
@@ -215,7 +216,7 @@ const CHILD_BITS: u32 = 2;
 struct Registry {
     /// The list, in blocks of one entry, two entries, four entries and so on.
     blocks: [OnceBox<Box<[OnceBox<Entry>]>>; u32::BITS as usize],
-    /// At least so many entries are in the index.
+    /// At least this many entries are in the index.
     indexed: AtomicUsize,
     index: OnceBox<Leaf>,
 }
@@ -246,7 +247,7 @@ impl Registry {
                 .unwrap_or_else(|| Box::new(Entry::new(fork_id, scope, nodes, Some(record()))));
             match self.append(end, entry) {
                 Ok(entry) => return Ok(entry.record.as_ref().expect("made with one")),
-                // Another thread added an entry first, which has to be checked.
+                // Another thread added an entry first, which must be checked.
                 Err(back) => new = Some(back),
             }
         }
@@ -270,7 +271,8 @@ impl Registry {
         }
     }
 
-    /// Stores an entry under this number, unless there is one. Then it returns the entry.
+    /// Stores an entry under this number, unless there is one; in that case returns the existing
+    /// entry.
     fn append(&self, number: usize, entry: Box<Entry>) -> Result<&Entry, Box<Entry>> {
         let cell = self.cell(number);
         cell.set(entry)?;
@@ -286,7 +288,7 @@ impl Registry {
     }
 
     /// Adds missing entries to the index. Returns the number of the next entry: a node id that the
-    /// index does not find has no owner until there is an entry of that number.
+    /// index does not find has no owner until an entry of that number exists.
     fn bring_index_up_to_date(&self) -> usize {
         // Acquire and release: a thread that sees the number finds the entries up to it.
         let mut number = self.indexed.load(Ordering::Acquire);
@@ -395,7 +397,7 @@ mod tests {
         cell.get().map_or(0, |leaf| 1 + leaf.children.iter().map(depth).max().unwrap_or(0))
     }
 
-    /// The search for a node id, and for the end of the list, takes few steps after many entries.
+    /// Finding a node id, or the end of the list, takes few steps even with many entries.
     #[test]
     fn many_entries_make_no_build_slow() {
         const MANY: u32 = 20_000;
@@ -414,7 +416,7 @@ mod tests {
         let depth = depth(&registry.index);
         assert!(depth < 25, "{depth} steps to one of {entries}");
 
-        // All of them are found.
+        // Every one of them is found.
         for number in 0..MANY {
             let twice = [0; 2].map(|_| {
                 registry.manual(&secrets(number), &[1], 4, fork_id).expect("shared with itself")

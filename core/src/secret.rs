@@ -29,7 +29,7 @@ impl Secret {
     /// Length of a secret: 16 bytes, 32 hex digits.
     pub const BYTES: usize = 16;
 
-    /// Takes a secret from 16 bytes.
+    /// Makes a secret from 16 bytes.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Secret {
     ///
     /// # Panics
     ///
-    /// If the operating system has no random numbers to give.
+    /// If the operating system cannot provide random numbers.
     ///
     /// ```
     /// # use randflake::Secret;

@@ -13,8 +13,8 @@ use crate::{
 /// who sees one can read it and predict others. [`Cloak`](crate::Cloak) hides them. [`Generator`] has
 /// the functions that are not on this page.
 ///
-/// If the time is the top field of the layout, an id is larger, as an unsigned number, than all that
-/// its thread got before. With several node ids this also needs the node id above the sequence.
+/// If the time is the top field of the layout, an id is larger, as an unsigned number, than all
+/// earlier ones of its thread. With several node ids, the node id must also be above the sequence.
 ///
 /// **A manual node id is safe for one live process at a time, on a machine whose clock has not
 /// stepped back over the last id.** A [lease](Builder::lease) bounds the seconds a generator may
@@ -36,10 +36,10 @@ pub type Snowflake<C = SystemClock> = Generator<Plain, C>;
 #[derive(Debug)]
 pub struct Plain {
     layout: Layout,
-    /// For random initial sequences; otherwise 0. Generators that share a packed state must have the
-    /// same.
+    /// For random initial sequences; otherwise 0. Generators that share a packed state must have
+    /// the same value.
     seed: u64,
-    /// `None` if every tick begins and ends with a second: the coarse clock suffices.
+    /// `None` if every tick begins and ends with a second, where the coarse clock suffices.
     tick_cache: Option<TickCache>,
 }
 
@@ -58,7 +58,7 @@ impl Format for Plain {
     fn new(layout: &Layout) -> Self {
         let of_seconds = layout.tick_ms().is_multiple_of(1000) && layout.epoch_ms() % 1000 == 0;
         let tick_cache = (!of_seconds).then(TickCache::new);
-        // A platform without random numbers can use all other layouts.
+        // So a platform without random numbers can use all other layouts.
         let is_random = matches!(layout.sequence(), Sequence::Random(_));
         let seed = if is_random { fork::page().seed() } else { 0 };
         Self { layout: *layout, seed, tick_cache }
@@ -120,8 +120,9 @@ impl Codec for Plain {
 impl Snowflake {
     /// Makes a generator with a manually assigned node id, 0 to [`Layout::max_node_id`].
     ///
-    /// Its first id has the tick after the one in which the generator was made, because the process
-    /// that had this node id before may have ended in that one; see [`Builder::restart_safe`].
+    /// Its first id is stamped with the tick after the one in which the generator was made, because
+    /// the process that had this node id before may have ended in that tick; see
+    /// [`Builder::restart_safe`].
     ///
     /// # Errors
     ///
@@ -131,7 +132,7 @@ impl Snowflake {
     /// [`ClockBeforeEpoch`](crate::ErrorKind::ClockBeforeEpoch): the clock is not set yet, or the
     /// layout has not begun.
     /// [`NodeInUse`](crate::ErrorKind::NodeInUse): this process holds the node id in a list with
-    /// others, or with ticks that begin with another [`Sequence`](crate::Sequence), or leases it.
+    /// others, or with another initial [`Sequence`](crate::Sequence), or leases it.
     /// [`Forked`](crate::ErrorKind::Forked): a process this one was forked from holds it.
     pub fn new(node_id: u32, layout: Layout) -> Result<Self> {
         Self::builder(layout).node_id(node_id).build()
@@ -162,7 +163,8 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// # Errors
     ///
-    /// [`InvalidId`](crate::ErrorKind::InvalidId): not of this layout; see [`Layout::inspect`].
+    /// [`InvalidId`](crate::ErrorKind::InvalidId): not an id of this layout; see
+    /// [`Layout::inspect`].
     pub fn inspect(&self, raw: u64) -> Result<RawParts> {
         self.layout().inspect(raw)
     }

@@ -28,7 +28,7 @@ pub(crate) struct Sparx {
     /// Boxed, and expanded in place: moving a value leaves a copy of its bytes behind, which would not
     /// be erased.
     keys: Box<RoundKeys>,
-    /// The vector instructions for many blocks; `None` uses the portable code.
+    /// The vector instructions for many blocks; with `None`, the portable code is used.
     extension: Option<Extension>,
 }
 
@@ -69,7 +69,7 @@ impl Sparx {
         [a ^ last[0], b ^ last[1], c ^ last[2], d ^ last[3]]
     }
 
-    /// Decrypts one block: [`Sparx::encrypt`] backwards.
+    /// Decrypts one block: the inverse of [`Sparx::encrypt`].
     #[inline]
     pub(crate) fn decrypt(&self, block: [u16; 4]) -> [u16; 4] {
         let last = self.keys.last.map(once);
@@ -94,7 +94,7 @@ impl Sparx {
         from_block(self.encrypt(to_block(raw))).cast_signed()
     }
 
-    /// Decrypts an id: [`Sparx::encrypt_raw`] backwards.
+    /// Decrypts an id: the inverse of [`Sparx::encrypt_raw`].
     #[inline(never)]
     pub(crate) fn decrypt_id(&self, id: i64) -> u64 {
         from_block(self.decrypt(to_block(id.cast_unsigned())))
@@ -122,7 +122,7 @@ mod tests {
         #[test]
         fn agrees_with_the_sparx_crate(key: [u8; 16], raw: u64) {
             let sparx = Sparx::new(&Secret::from_bytes(&key).expect("16 bytes"));
-            // That crate reads the words of key and block little-endian.
+            // That crate reads the words of the key and the block as little-endian.
             let their_key = sparx64::key_schedule_encrypt(&swap_bytes(key));
             let mut block = swap_bytes(raw.to_le_bytes());
             sparx64::encrypt_block(&mut block, &their_key);

@@ -18,7 +18,7 @@ loom::lazy_static! {
     static ref NEXT: atomic::AtomicU64 = atomic::AtomicU64::new(1);
 }
 
-/// Returns a number that this process, and those it was forked from, have not used yet; never 0.
+/// Returns a number that this process, and the ones it was forked from, have not used yet; never 0.
 pub(crate) fn next_number() -> u64 {
     // Relaxed: the numbers only have to differ.
     NEXT.fetch_add(1, Ordering::Relaxed)

@@ -1,5 +1,5 @@
-//! A Term: the nodes, the window, the fork id and the packed state that belong together. And the
-//! atomic pointer to the current one.
+//! A Term: the nodes, the window, the fork id and the packed state that belong together; and the
+//! atomic pointer to the current Term.
 #![allow(unsafe_code, reason = "the atomic pointer to the current Term")]
 
 use std::{ops::Range, ptr, sync::Arc};
@@ -15,9 +15,9 @@ use crate::{
 /// Everything a claim needs. Immutable except the state and the end, which only rises.
 #[derive(Debug)]
 pub(crate) struct Term {
-    /// No other Term of this process, or of one it was forked from, has this number.
+    /// No other Term of this process, or of a process it was forked from, has this number.
     pub(crate) number: u64,
-    /// Sorted and distinct. Shared with the Term before, if that had the same.
+    /// Sorted and distinct. Shared with the previous Term, if that had the same nodes.
     pub(crate) nodes: Arc<[u32]>,
     /// First stamp, in ticks since the epoch.
     pub(crate) start: u64,
@@ -27,9 +27,10 @@ pub(crate) struct Term {
     pub(crate) state: Arc<PackedState>,
     /// The state of the Term that this one replaces; sealed before this one issues anything.
     predecessor: Option<Arc<PackedState>>,
-    /// The first tick that its state may open at: its start, or later.
+    /// The first tick at which its state may open: its start, or later.
     opens_at: u64,
-    /// The last tick to which it goes on where its predecessor ended, rather than at its own start.
+    /// The last tick at which it continues where its predecessor ended, rather than at its own
+    /// start.
     goes_on_to: u64,
     pub(crate) waits: Waits,
     /// The Term that was current before this one, or null.
@@ -65,8 +66,8 @@ impl Term {
         }
     }
 
-    /// Makes the Term of a generator that has no lease yet. It is of no process and sealed, so nothing
-    /// is ever claimed in it.
+    /// Makes the Term of a generator that has no lease yet. It belongs to no process and is sealed,
+    /// so nothing is ever claimed in it.
     pub(crate) fn vacant(slots: u64) -> Self {
         let state = PackedState::new(slots, 0);
         state.seal();
@@ -79,7 +80,7 @@ impl Term {
 
     /// Returns the first tick after the window, in ticks since the epoch.
     pub(crate) fn end_exclusive(&self) -> u64 {
-        // Relaxed: a thread that sees a raised end late refuses an id that its next call makes.
+        // Relaxed: a thread that sees a raised end late refuses an id that its next call will make.
         self.end_exclusive.load(Ordering::Relaxed)
     }
 
@@ -91,8 +92,8 @@ impl Term {
     /// Seals the predecessor and opens this Term's state, if it is not open yet. Returns the first tick
     /// in which the predecessor issued nothing.
     ///
-    /// It opens at that tick, so that time goes on. Where that tick is so late that nobody could wait for
-    /// it, because a clock was wrong, it opens where its lease starts, which is safe without common node ids.
+    /// It opens at that tick, so that time continues. If that tick is too late to wait for, because
+    /// a clock was wrong, it opens where its lease starts, which is safe without common node ids.
     ///
     /// The replacing thread calls this, and so does every caller that finds the state pending: each
     /// step can be repeated, so no thread waits for another. Does nothing to a Term without a
@@ -105,14 +106,14 @@ impl Term {
         Some(unused_from)
     }
 
-    /// Returns this Term and those before it, of this process.
+    /// Returns this Term and the ones before it, of this process.
     fn and_before(&self) -> impl Iterator<Item = &Self> {
         let mut next = ptr::from_ref(self);
         std::iter::from_fn(move || {
             // SAFETY: null, or a box that is freed with its generator, whose Term `self` is.
             let term = unsafe { next.as_ref() }?;
             next = term.before;
-            // In a child, those of its parent come last.
+            // In a child, its parent's Terms come last.
             term.is_of_this_process().then_some(term)
         })
     }
@@ -160,8 +161,8 @@ fn has_begun() -> Error {
 /// The pointer to the current Term of a generator, which also owns the ones before it.
 ///
 /// Old Terms live as long as the generator, so a call in flight can keep a reference without a
-/// count. There is no lock: a forked child can publish a Term whatever its parent's threads were
-/// doing.
+/// count. There is no lock: a forked child can publish a Term no matter what its parent's threads
+/// were doing.
 #[derive(Debug)]
 pub(crate) struct CurrentTerm {
     /// Null: closed. A Term is published once, so a pointer that is still the current one has
@@ -169,12 +170,12 @@ pub(crate) struct CurrentTerm {
     pointer: AtomicPtr<Term>,
     /// The Term that was current when the generator was closed.
     closed: AtomicPtr<Term>,
-    /// Those of the process that made it.
+    /// The threads of the process that made it.
     threads: ForkId,
 }
 
-// SAFETY: the pointers stand for boxes that this value owns; a Term itself is Send and Sync but
-// for the pointer to the one before, which is set before the Term is published. Until `drop`, only
+// SAFETY: the pointers are to boxes that this value owns; a Term itself is Send and Sync except for
+// the pointer to the previous one, which is set before the Term is published. Until `drop`, only
 // shared references are handed out.
 unsafe impl Send for CurrentTerm {}
 // SAFETY: as above.
@@ -195,13 +196,13 @@ impl CurrentTerm {
         Ok(term)
     }
 
-    /// As [`get`](Self::get), for a thread of this process, which may be of before a restore.
+    /// As [`get`](Self::get), for a thread of this process; the Term may be from before a restore.
     pub(crate) fn get_of(&self, process: ForkId) -> Result<&Term> {
         let term = self.get()?;
         if term.is_of(process) { Ok(term) } else { Err(term.of_another_process()) }
     }
 
-    /// Returns the current Term, in a forked child as well; `None` once closed.
+    /// Returns the current Term, also in a forked child; `None` once closed.
     #[inline]
     pub(crate) fn peek(&self) -> Option<&Term> {
         // Acquire: pairs with the release of the exchange, so that the Term is seen as it was made.
@@ -215,7 +216,7 @@ impl CurrentTerm {
         self.peek().map_or(&[], |term| &term.nodes)
     }
 
-    /// Returns what was done under all Terms of this process, of a closed generator as well.
+    /// Returns what was done under all Terms of this process, also for a closed generator.
     pub(crate) fn metrics(&self) -> Metrics {
         let mut last = self.pointer.load(Ordering::Acquire);
         if last.is_null() {
@@ -230,8 +231,9 @@ impl CurrentTerm {
     /// Publishes a Term with other nodes or another window, which begins after the last stamp of
     /// the current one. Returns the first tick in which the replaced Term issued nothing.
     ///
-    /// A Term without a node of the current one begins at its own start if the other tick is after
-    /// `goes_on_to`; in any case after the last stamps of all Terms of this process with a node of its.
+    /// A Term that shares no node with the current one begins at its own start if the other tick is
+    /// after `goes_on_to`; in any case it begins after the last stamps of all Terms of this process
+    /// that share a node with it.
     pub(crate) fn replace(
         &self,
         process: ForkId,
@@ -275,7 +277,7 @@ impl CurrentTerm {
             }
             let first = make_first();
             first.check_process()?;
-            // Where another one was faster, that may be one of before a restore.
+            // If another thread was faster, its Term may be from before a restore.
             if self.publish(before, first).is_some() {
                 return Ok(());
             }
@@ -284,7 +286,8 @@ impl CurrentTerm {
 
     /// Makes `new` the current Term, unless `seen` no longer is.
     fn publish(&self, seen: &Term, mut new: Term) -> Option<&Term> {
-        // The pointer that its box became, which frees it later: one of a reference may only read.
+        // The pointer that its box became, which frees it later: a pointer from a reference may
+        // only read.
         let old = self.pointer.load(Ordering::Relaxed);
         if !ptr::eq(old, seen) {
             return None;
@@ -304,8 +307,8 @@ impl CurrentTerm {
         }
     }
 
-    /// Publishes that there is no Term any more, and returns the last one, unless it was vacant. Does
-    /// nothing where the Term is of another process than this one.
+    /// Publishes that there is no longer a Term, and returns the last one, unless it was vacant.
+    /// Does nothing if the Term belongs to another process.
     pub(crate) fn close(&self, process: ForkId) -> Option<&Term> {
         loop {
             let term = self.peek()?;
@@ -313,15 +316,16 @@ impl CurrentTerm {
             if !is_own && !term.is_vacant() {
                 return None;
             }
-            // Before the exchange, so that `metrics` always finds a Term. The one that counts is
-            // stored after it.
+            // Before the exchange, so that `metrics` always finds a Term. The final one is stored
+            // after it.
             let (success, failure) = (Ordering::Release, Ordering::Relaxed);
             let current = self.pointer.load(Ordering::Relaxed);
             if !ptr::eq(current, term) {
                 continue;
             }
             let _ = self.closed.compare_exchange(ptr::null_mut(), current, success, failure);
-            // Release, as a Term is published. A thread of before a restore ends no later Term.
+            // Release, as when a Term is published. A thread from before a restore does not end a
+            // later Term.
             let null = ptr::null_mut();
             if self.pointer.compare_exchange(current, null, success, failure).is_err() {
                 continue;

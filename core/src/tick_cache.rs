@@ -1,10 +1,10 @@
 //! Caches the current tick, for ticks shorter than a second. Reading the processor's counter costs
 //! less than half of what reading the clock does.
 //!
-//! A reading of the clock gives the tick and how long it lasts; the counter shows when that time is
-//! over. The speed of the counter is measured with the clock, and of two measurements the slower one
-//! counts. So on a clock that runs evenly the cached tick ends a little too soon, and then the clock
-//! is read.
+//! A reading of the clock gives the tick and how long it lasts; the counter shows when that time
+//! has passed. The speed of the counter is measured with the clock, and the slower of two
+//! measurements counts. So on a clock that runs evenly, the cached tick ends slightly too soon, and
+//! then the clock is read.
 
 use crate::{
     Clock, Layout, Result,
@@ -16,7 +16,7 @@ use crate::{
 /// notice that the clock was set.
 const LONGEST: u64 = 10 * NANOS_PER_MS;
 
-/// Two readings measure the speed of the counter if they are at least so far apart.
+/// Two readings measure the speed of the counter if they are at least this far apart.
 const SHORTEST_BASE: u64 = 10 * NANOS_PER_MS;
 
 /// Speeds are in counts per 2^20 ns, about a millisecond.
@@ -29,15 +29,15 @@ const SLOWEST: u64 = (1 << SPEED_SHIFT) / 64;
 /// No tick is cached for more counts than this. A counter that was set back by more exceeds it.
 const MOST_COUNTS: u64 = (LONGEST * FASTEST) >> SPEED_SHIFT;
 
-/// Stands for no tick: no claim has this one.
+/// Means no tick: no claim has this tick.
 const NONE: u64 = u64::MAX;
 
-/// The tick that the clock showed last, and the count at which it is over.
+/// The tick that the clock showed last, and the count at which it ends.
 #[derive(Debug)]
 pub(crate) struct TickCache {
     /// `NONE` while the speed is not known.
     tick: AtomicU64,
-    /// Not later than the end of `tick`, on a clock that goes evenly.
+    /// Not later than the end of `tick`, on a clock that runs evenly.
     until: AtomicU64,
     /// A thread that finds it set does not wait, and changes nothing. In a child that was forked
     /// while another thread had set it, every call reads the clock.
@@ -75,7 +75,7 @@ impl TickCache {
         // Acquire: pairs with the release in `read_clock`, so that the tick is not an older one.
         let until = self.until.load(Ordering::Acquire);
         let tick = self.tick.load(Ordering::Relaxed);
-        // If the tick is over, this wraps and is too much.
+        // If the tick has passed, this wraps and is too large.
         let goes_on = until.wrapping_sub(count).wrapping_sub(1) < MOST_COUNTS;
         (goes_on && tick != NONE).then_some(tick)
     }
@@ -134,11 +134,11 @@ mod tests {
 
     const NOON: i64 = 1_763_640_000_000_000_000;
 
-    /// A machine whose counter makes so many counts in 1000 ns.
+    /// A machine whose counter makes this many counts in 1000 ns.
     struct Machine {
         /// The time that has passed, in nanoseconds.
         passed: Cell<i64>,
-        /// What the clock shows in addition.
+        /// What the clock shows on top of that.
         set_to: Cell<i64>,
         /// How long reading the clock takes, before and after its value is taken.
         reading: Cell<(i64, i64)>,
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Reads the clock often enough to know the speed.
+    /// Reads the clock often enough to determine the speed.
     fn known(machine: &Machine, layout: &Layout) -> TickCache {
         let tick_cache = TickCache::new();
         for _ in 0..3 {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     proptest! {
-        /// On a clock that is never set, the cached tick is the one that a reading would give.
+        /// On a clock that is never set, the cached tick is the tick that a reading would give.
         #[test]
         fn a_cached_tick_is_the_current_one(
             counts in 16_u64..8000,
@@ -262,7 +262,7 @@ mod tests {
                 tick_cache.read_clock(&&machine, &layout).expect("a time");
             }
         }
-        // One for each of ten milliseconds, and a few because a cached tick ends a little too soon.
+        // One for each of ten milliseconds, and a few because a cached tick ends slightly too soon.
         assert!((10..=30).contains(&machine.readings.get()), "{}", machine.readings.get());
     }
 
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Four threads on this machine's processors, whose counters have to agree.
+    /// Four threads on this machine's processors, whose counters must agree.
     #[cfg(not(miri))]
     #[test]
     fn the_machine_s_counter_finds_ticks() {
@@ -326,7 +326,7 @@ mod tests {
                     let Some(tick) = tick_cache.tick(&clock) else { break };
                     let begin = layout.unix_ms_of(tick) * 1_000_000;
                     assert!(begin <= now(), "a future tick");
-                    // A tenth of a millisecond is more than clocks are sped up or slowed down.
+                    // Clocks are sped up or slowed down by less than a tenth of a millisecond.
                     assert!(before < begin + 1_100_000, "a tick that is over");
                     cached += 1;
                 }
@@ -345,7 +345,7 @@ mod tests {
     fn no_tick_is_cached_before_the_speed_is_known() {
         let (machine, layout) = (Machine::new(2450), Layout::twitter());
         let tick_cache = TickCache::new();
-        machine.set_back.set(6); // so it shows the largest counts
+        machine.set_back.set(6); // so that it shows the largest counts
         assert_eq!(tick_cache.tick(&&machine), None, "not before the first reading");
         machine.set_back.set(0);
         machine.pass(1_000_000_000);

@@ -148,7 +148,7 @@ fn clocks_with_implausible_times() {
     }
 }
 
-/// A clock that fails at its nth reading, and in every sleep.
+/// A clock that fails at its nth reading and in every sleep.
 struct Broken {
     readings: AtomicUsize,
     good: usize,
@@ -179,7 +179,7 @@ fn clocks_that_fail() {
     assert_eq!(source(flake(0).generate().expect_err("refused")), "the clock fell down");
     assert_eq!(source(flake(0).ready_in().expect_err("refused")), "the clock fell down");
 
-    // A batch over a border claims, reads again, and fails; then it would sleep, and fails.
+    // A batch across a boundary claims, reads again, and fails; or it would sleep, and fails.
     for (good, expected) in [(1, "the clock fell down"), (2, "woken up")] {
         let flake = flake(good);
         let mut ids = vec![-1; 131_073];
@@ -272,7 +272,7 @@ fn secrets_are_never_shown() {
     hides(&format!("{error} {error:?} {error:#?}"));
 }
 
-/// No four digits and no two decimal bytes of the secret in a row.
+/// No four consecutive digits and no two consecutive decimal bytes of the secret.
 fn hides(shown: &str) {
     let lower = shown.to_lowercase();
     for start in 1..=SECRET.len() - 4 {

@@ -1,5 +1,5 @@
-//! Forked children: they may read ids and make new generators, but never use what the parent has.
-//! This process has a single thread until the last check.
+//! Forked children: they may read ids and make new generators, but never use the parent's. This
+//! process has a single thread until the last check.
 
 #![allow(clippy::print_stdout, reason = "what is skipped")]
 
@@ -15,7 +15,7 @@ fn main() {
     if linux::earlier_handler() {
         return;
     }
-    // An emulator wipes no pages, so that only handlers show a fork, one after the other.
+    // An emulator does not wipe pages, so only handlers show a fork, one after another.
     let is_emulated = std::env::var_os("RANDFLAKE_TEST_EMULATED").is_some();
     let forks: &[child::Fork] =
         if is_emulated { &[child::libc_fork] } else { &[child::libc_fork, child::raw_clone] };
@@ -251,7 +251,7 @@ mod linux {
             assert_eq!(kind(granted.begin(&[2], lease, 0)), Err(ErrorKind::NodeInUse));
             let new = builder(&secret).node_ids([2, 3]).granted_lease(lease).build();
             assert_eq!(kind(new), Err(ErrorKind::NodeInUse));
-            // The parent leases it, so it cannot be assigned manually.
+            // The parent leases it, so it cannot be assigned manually here.
             assert_eq!(kind(builder(&secret).node_id(1).build()), Err(ErrorKind::Forked));
             assert_eq!(kind(builder(&secret).node_id(3).build()), Err(ErrorKind::NodeInUse));
             granted.begin(&[3], lease, 0).expect("a child");
@@ -354,7 +354,7 @@ mod linux {
         of_child.check_fill(2 * 131_072, Call::default()).expect("two seconds of ids");
     }
 
-    /// A clock that forks stands for a signal handler that forks between two instructions.
+    /// A clock that forks simulates a signal handler that forks between two instructions.
     pub(crate) fn a_fork_inside_a_call_hands_its_ids_to_one_process(fork: Fork) {
         let now = SystemClock.now().expect("a time");
         let child = AtomicI32::new(-1);

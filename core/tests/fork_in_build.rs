@@ -1,8 +1,8 @@
-//! A signal handler that forks while a generator is being made. The generator belongs to the parent,
-//! or the fork came first; both processes never have it.
+//! A signal handler that forks while a generator is being made. The generator belongs to the
+//! parent, or the fork came first; the two processes never share it.
 //!
-//! An allocator that forks stands for the handler: at each allocation of the build, one after the
-//! other. This process has a single thread.
+//! An allocator that forks simulates the handler: at each allocation of the build in turn. This
+//! process has a single thread.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -26,9 +26,9 @@ mod linux {
 
     type Builder = randflake::Builder<Encrypted>;
 
-    /// At which allocation from now on to fork; 0: not at all.
+    /// At which of the following allocations to fork; 0: never.
     static FORK_AT: AtomicU32 = AtomicU32::new(0);
-    /// What the fork returned; -1: there was none.
+    /// What the fork returned; -1 if there was none.
     static CHILD: AtomicI32 = AtomicI32::new(-1);
 
     struct Forking;
@@ -94,7 +94,7 @@ mod linux {
         }
     }
 
-    /// Forks in the middle of `work`, which must succeed in the parent.
+    /// Forks during `work`, which must succeed in the parent.
     fn fork_at(allocation: u32, work: impl FnOnce() -> Result<()>) {
         CHILD.store(-1, Ordering::Relaxed);
         FORK_AT.store(allocation, Ordering::Relaxed);

@@ -1,18 +1,18 @@
 //! An exhaustive search over hand-overs of a manual node id between two processes: every state that
-//! they can reach within a few seconds by making generators, also two at a time, by closing them and
-//! making new ones, by dying and starting again. No state repeats an id, and for every broken rule
-//! the search finds one that does.
+//! they can reach within a few seconds by making generators, also two at a time, closing them and
+//! making new ones, and dying and starting again. No state repeats an id, and for every broken rule
+//! the search finds a state that does.
 //!
-//! The users' duty: a process makes a generator only while no other one has any, made or being made.
-//! The search covers the first tick of a generator (`registry.rs`, `Record`). A claim is one step
-//! here; loom and `fork.rs` test its parts.
+//! The users' duty: a process makes a generator only while no other process has one, made or being
+//! made. The search covers the first tick of a generator (`registry.rs`, `Record`). A claim is one
+//! step here; loom and `fork.rs` test its parts.
 
 use std::collections::{HashMap, VecDeque};
 
 const SECONDS: u8 = 3;
 /// Ids of a second.
 const SLOTS: u8 = 2;
-/// Threads of a process, of which each has a generator at most.
+/// Threads of a process, each of which has at most one generator.
 const THREADS: usize = 2;
 
 /// A rule that is broken.
@@ -77,7 +77,7 @@ struct Process {
 struct State {
     now: u8,
     processes: [Process; 2],
-    /// Which slots of each second were issued.
+    /// The slots of each second that were issued.
     issued: [[bool; SLOTS as usize]; SECONDS as usize],
 }
 
@@ -185,7 +185,7 @@ impl State {
     }
 }
 
-/// Returns how many states can be reached, or the shortest way to a repeated id.
+/// Returns how many states can be reached, or the shortest path to a repeated id.
 fn search(mutant: Option<Mutant>) -> Result<usize, Vec<Step>> {
     let first = State::default();
     let mut came_from = HashMap::from([(first, None)]);

@@ -1,6 +1,6 @@
-//! Calls in the middle of another call of the same thread: a signal handler makes ids, or forks, at
-//! every instruction of a call; and a clock makes ids. The trap flag of the processor has the
-//! handler called after each instruction.
+//! Calls during another call of the same thread: a signal handler makes ids, or forks, at every
+//! instruction of a call; and a clock makes ids. The processor's trap flag makes it call the
+//! handler after each instruction.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(unsafe_code, reason = "the trap flag, its signal and fork")]
 
@@ -43,7 +43,7 @@ extern "C" fn on_trap(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut lib
     }
 }
 
-/// Makes a call, and interrupts it so many `times`, first after `step` instructions. Returns what
+/// Makes a call, and interrupts it this many `times`, first after `step` instructions. Returns what
 /// the call returned, and how many instructions were counted.
 fn interrupted<R>(
     step: usize,
@@ -109,7 +109,7 @@ fn generate(flake: &Randflake<impl Clock>, count: usize) -> Vec<Id> {
 /// What comes before the call that is interrupted.
 struct Case {
     name: &'static str,
-    /// So many ids of this thread, of groups of 1, 2, 4 and so on.
+    /// This many ids of this thread, in groups of 1, 2, 4 and so on.
     before: usize,
     /// Another generator took the rest of the second. It shares the state, but no buffer.
     full: bool,
@@ -130,7 +130,7 @@ const CASES: [Case; 7] = [
 
 impl Case {
     /// Makes one call that is interrupted at `step`, and checks all that is handed out. Returns how
-    /// many instructions were counted. On a thread of its own, whose buffer is empty.
+    /// many instructions were counted. Runs on a thread of its own, whose buffer is empty.
     fn interrupted_at(&self, step: usize, times: u32, inner_count: usize, others: u32) -> usize {
         let run = || self.run(step, times, inner_count, others);
         thread::scope(|scope| scope.spawn(run).join().expect("no panic"))
@@ -154,7 +154,7 @@ impl Case {
                 scope.spawn(fill).join().expect("no panic");
             });
         }
-        // Beyond the drift, so that another generator may have the place.
+        // Beyond the drift, so another generator may take the place.
         clock.0.set(if self.clock_moves { 2 } else { 0 });
         let inner = RefCell::new(Vec::new());
         let of_others = RefCell::new(vec![Vec::new(); others.len()]);
@@ -189,7 +189,7 @@ impl Case {
         steps
     }
 
-    /// Checks what a generator handed out in this order.
+    /// Checks what a generator handed out, in this order.
     fn check(&self, step: usize, flake: &Randflake<&Still>, ids: &[Id]) {
         let parts: Vec<_> = ids.iter().map(|id| flake.inspect(*id)).collect();
         let case = (self.name, step);
@@ -217,7 +217,7 @@ fn a_signal_handler_may_call_at_every_instruction() {
         let all = case.interrupted_at(usize::MAX, 5, 0, 0);
         assert!(all > 20, "{all} instructions were counted");
         for (variant, (inner, others)) in [(1, 0), (3, 0), (0, 9), (1, 9)].into_iter().enumerate() {
-            // Each variant between the steps of the others.
+            // Each variant runs between the steps of the others.
             for step in steps(all, 3 * variant) {
                 case.interrupted_at(step, 5, inner, others);
             }
@@ -225,7 +225,8 @@ fn a_signal_handler_may_call_at_every_instruction() {
     }
 }
 
-/// Between finding its place and using it: only a few instructions, at which the place is given away.
+/// Between finding its place and using it there are only a few instructions, during which the place
+/// is given away.
 #[test]
 fn a_place_may_be_given_away_at_every_instruction() {
     handle_traps();
@@ -318,7 +319,7 @@ fn a_fork_at_any_instruction_leaves_the_id_to_the_parent() {
     }
 }
 
-/// A clock that makes ids itself, with the generator that asks it.
+/// A clock that makes ids itself, with the generator that reads it.
 struct Calling;
 
 thread_local! {

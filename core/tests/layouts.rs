@@ -127,7 +127,7 @@ fn cloaks_hide_and_reveal() {
         assert_eq!(cloak.hide(number), hidden, "{case}");
         assert_eq!(cloak.reveal(hidden), number, "{case}");
         assert_eq!(hidden.to_string(), text(case, "text"), "{case}");
-        // More than the largest group of every vector instruction.
+        // More than the largest group of any vector instruction.
         let mut many = vec![number.cast_signed(); 77];
         cloak.hide_in_place(&mut many);
         assert_eq!(many, vec![i64::from(hidden); 77], "{case}");
@@ -277,7 +277,7 @@ fn layouts_warn_before_they_end() {
     }
     let error = Snowflake::builder(baidu).node_id(5).clock(|| end).build().expect_err("over");
     assert_eq!(error.kind(), ErrorKind::LifetimeOver);
-    // Nothing years before the end, then a warning, which stays.
+    // No warning years before the end, then one that stays.
     let year = 365 * 86_400_000;
     assert_eq!(baidu.warning_at(baidu.ends_at() - 3 * year), None);
     assert!(baidu.warning_at(baidu.ends_at() - year).expect("a warning").contains("365 days"));
@@ -293,8 +293,8 @@ fn layouts_warn_before_they_end() {
 fn layouts() -> impl Strategy<Value = Layout> {
     let ticks = prop_oneof![Just(1_u32), Just(10), Just(1000), 1..3000_u32];
     // 31 bits of milliseconds from 24 days ago on, or slightly more.
-    // With one id in a tick, a batch of one would get the time of a tick in addition, but not a
-    // single call.
+    // With one id per tick, a batch of one would get the time of an additional tick, but a single
+    // call would not.
     let fields = (33..44_u32, 0..8_u32, 1..12_u32, 0..6_usize);
     let starts = prop_oneof![Just(Sequence::Zero), Just(Sequence::Continuing)];
     (fields, ticks, 0..2_000_000_000_i64, starts, any::<bool>()).prop_map(
@@ -324,7 +324,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
 enum Draft {
     Generate,
     Fill(usize),
-    /// About so many ticks' worth of ids.
+    /// Ids for about this many ticks.
     FillTicks(usize, isize),
     Extend(i64),
     Close,
@@ -426,8 +426,8 @@ proptest! {
         }
     }
 
-    /// On a clock that jumps anywhere, or that runs evenly and has a counter, one thread gets rising
-    /// ids, with every initial sequence.
+    /// On a clock that jumps anywhere, or that runs evenly and has a counter, a single thread gets
+    /// rising ids, with every initial sequence.
     #[test]
     fn ids_rise_and_never_repeat(
         starts in prop_oneof![
@@ -487,7 +487,7 @@ impl Clock for Counting<'_> {
     }
 }
 
-/// A layout that, at noon, is in the middle of its lifetime or near its begin or end.
+/// A layout that, at noon, is in the middle of its lifetime or near its beginning or end.
 fn layouts_about_noon() -> impl Strategy<Value = Layout> {
     let ticks = prop_oneof![Just(1_u32), Just(10), Just(1000), 1..3000_u32, Just(20_000)];
     let fields = (8..20_u32, 1..8_u32, 1..10_u32, any::<bool>());
@@ -650,7 +650,7 @@ fn a_continuing_sequence_ends_its_tick_when_it_wraps() {
         assert_eq!(sequence_of(flake.generate().expect("an id")), sequence);
         now.set(now.get() + if sequence < 4090 { MS } else { 0 });
     }
-    // After six ids this millisecond is over: the next id would be smaller.
+    // After six ids this millisecond is used up: the next id would be smaller.
     let error = flake.generate().expect_err("wrapped");
     assert_eq!(error.kind(), ErrorKind::SequenceExhausted);
     now.set(now.get() + MS);
@@ -677,7 +677,7 @@ fn low_traffic_spreads_if_ticks_do_not_begin_with_0() {
     }
 }
 
-/// The coarse clock shows seconds: enough for ticks of seconds, too little for shorter ones without a
+/// The coarse clock shows seconds: enough for ticks of seconds, but not for shorter ones without a
 /// counter.
 #[test]
 fn the_coarse_clock_decides_no_short_tick() {
@@ -796,7 +796,7 @@ fn a_granted_lease_is_released_at_a_second_without_ids() {
     assert_eq!(flake.close(), None);
     assert_eq!(kind(flake.generate()), Err(ErrorKind::Closed));
     assert_eq!(flake.inspect(second).expect("reads on").node_id, 7);
-    // A lease that ended is over for every tick of its last second.
+    // A lease that has ended is over for every tick of its last second.
     assert_eq!(kind(flake.extend_lease(NOON + 20)), Err(ErrorKind::Closed));
 }
 
@@ -853,7 +853,7 @@ fn a_generator_made_in_the_last_tick_is_refused() {
 #[test]
 fn no_generator_is_made_before_the_epoch() {
     const DAY: u32 = 86_400_000;
-    // A machine whose clock is not set yet: an earlier process may have used any tick.
+    // On a machine whose clock is not set yet, an earlier process may have used any tick.
     let epoch = SystemClock.now().expect("a time") / MS + i64::from(DAY);
     let layout = Layout::custom([(Field::Time, 20), (Field::Node, 10), (Field::Sequence, 12)]);
     let layout = layout.tick_ms(DAY).epoch_ms(epoch).build().expect("valid");

@@ -1,4 +1,4 @@
-//! How many ids a generator says that it has made, and how many calls waited.
+//! How many ids a generator reports, and how many calls waited.
 #![allow(clippy::disallowed_methods, reason = "the time that the machine's clock shows")]
 
 use std::{
@@ -17,7 +17,7 @@ use randflake::{
 const NOON: i64 = 1_763_640_000;
 const MS: i64 = 1_000_000;
 
-/// A clock that goes on by as much as it is asked to sleep.
+/// A clock that advances by each requested sleep.
 #[derive(Clone)]
 struct Patient(Arc<AtomicI64>);
 
@@ -52,7 +52,7 @@ fn small(sequence: Sequence) -> Layout {
     Layout::custom(fields).epoch_ms(1_730_000_000_000).sequence(sequence).build().expect("a layout")
 }
 
-/// Whatever slot ticks begin at, and however many ticks a batch takes.
+/// No matter at which slot ticks begin, and how many ticks a batch takes.
 #[test]
 fn every_claimed_id_is_counted_once() {
     for sequence in [Sequence::Zero, Sequence::Continuing, Sequence::Random(5)] {
@@ -121,8 +121,8 @@ fn other_terms_of_a_lease_add_up() {
     assert_eq!(flake.metrics().ids_generated, 63);
 }
 
-/// In the last tick of a layout a replaced Term has nothing left. With so many nodes its state is full
-/// at once, since the tick after the last one would not fit.
+/// In the last tick of a layout a replaced Term has nothing left. With this many nodes its state is
+/// full at once, since the tick after the last one would not fit.
 #[test]
 fn a_term_without_a_tick_left_has_made_nothing() {
     let fields = [(Field::Time, 41), (Field::Node, 15), (Field::Sequence, 7)];
@@ -143,7 +143,7 @@ fn a_term_without_a_tick_left_has_made_nothing() {
     assert_eq!(flake.metrics().ids_generated, 1);
 }
 
-/// They make one sequence of ids. A closed one knows no less.
+/// They make one sequence of ids. A closed one knows just as much.
 #[test]
 fn generators_with_the_same_node_ids_share_their_count() {
     let layout = Layout::custom([(Field::Time, 43), (Field::Node, 14), (Field::Sequence, 6)])

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use randflake::layout::{EPOCH, LIFETIME_END};
 use randflake_vectors::model::{IDS_PER_NODE, Options, SECOND};
 
-/// 1/64 s, the grain of the scripts' times.
+/// 1/64 s, the resolution of the scripts' times.
 const TICK: i64 = SECOND / 64;
 
 #[derive(Clone, Debug)]
@@ -67,12 +67,12 @@ fn plans() -> impl Strategy<Value = Plan> {
         )
 }
 
-/// A call whose numbers still depend on the plan.
+/// A call whose arguments still depend on the plan.
 #[derive(Clone, Copy, Debug)]
 enum Draft {
     Generate,
     Fill(usize),
-    /// About so many seconds' worth of ids.
+    /// Ids for about this many seconds.
     FillSeconds(usize, isize),
     Extend(i64),
     ExtendTo(i64),

@@ -139,7 +139,8 @@ proptest! {
                 Ok(_) => prop_assert_eq!(foretold, Ok(Duration::ZERO)),
                 Err(error) => match (error.retry_after(), foretold) {
                     (Some(retry_after), Ok(ready_in)) => prop_assert_eq!(retry_after, ready_in),
-                    // The last second is used up: it may be known at once that waiting does not help.
+                    // The last second is used up: the call may know at once that waiting does not
+                    // help.
                     (Some(_), Err(kind)) => prop_assert_eq!(kind, ErrorKind::LeaseExpired),
                     (None, foretold) => prop_assert_eq!(foretold, Err(error.kind())),
                 },
@@ -207,7 +208,7 @@ fn eight_threads_repeat_nothing() {
                 if thread < THREADS / 2 {
                     part.fill_with(|| flake.generate().expect("an id").into());
                 } else {
-                    // Never the same size twice in a row.
+                    // Never the same size twice running.
                     part.chunks_mut(1 + 997 * thread)
                         .for_each(|batch| flake.fill_i64(batch).expect("ids"));
                 }
@@ -217,8 +218,8 @@ fn eight_threads_repeat_nothing() {
     assert_eq!(distinct(&mut ids), THREADS * EACH);
 }
 
-/// Eight threads on one node, whose clock goes back and forth. They meet at its steps, in full
-/// seconds and in batches over the end of a second.
+/// Eight threads on one node, whose clock goes back and forth. They collide at its steps, in full
+/// seconds and in batches across the end of a second.
 #[test]
 fn eight_threads_on_an_unsteady_clock_repeat_nothing() {
     /// Advances by 3 µs a reading; every 50 000 readings it steps back by 100 ms.
@@ -269,7 +270,7 @@ fn two_objects_with_one_node_id_share_it() {
     let other = builder(&secret).node_id(7).build().expect("the same node");
     let mut ids: Vec<i64> =
         (0..20_000).flat_map(|_| [&one, &other]).map(|flake| id_of(flake).into()).collect();
-    // What one has issued stays issued after it is dropped.
+    // What a generator has issued stays issued after it is dropped.
     drop(one);
     ids.extend((0..1000).map(|_| i64::from(id_of(&other))));
     drop(other);
@@ -387,7 +388,7 @@ fn manual_generators_begin_after_the_second_in_which_they_are_made() {
     drop(same_second);
     assert_eq!(safe().ready_in().expect("open"), Duration::ZERO);
 
-    // Without one another process may have had it.
+    // Without one, another process may have had it.
     drop(other);
     for how in ["drop", "close"] {
         let made = now();
@@ -545,7 +546,7 @@ fn distinct(ids: &mut [i64]) -> usize {
     ids.chunk_by(|one, other| one == other).count()
 }
 
-/// A clock that was ahead for a moment, or is set back, costs a lease, and no id comes twice.
+/// A clock that was ahead for a moment, or is set back, costs a lease, but no id comes twice.
 #[test]
 fn another_lease_is_not_kept_from_ids_by_a_clock_that_was_wrong() {
     let t = 1_763_640_000;
@@ -570,14 +571,14 @@ fn another_lease_is_not_kept_from_ids_by_a_clock_that_was_wrong() {
     let used_until = flake.replace_lease(&[2], lease(t), 10).expect("another lease");
     assert_eq!(used_until, t + 3601);
     assert_eq!((first().timestamp, first().node_id), (t, 2));
-    // By some seconds more than one can wait for, time goes on.
+    // If it is ahead by a few seconds more than one can wait, time continues.
     set(t + 8);
     first();
     set(t + 1);
     flake.replace_lease(&[3], lease(t + 1), 10).expect("another lease");
     assert_eq!((first().timestamp, first().node_id), (t + 9, 3));
 
-    // The same node ids go on after their last stamps, whatever came between.
+    // The same node ids continue after their last stamps, no matter what came between.
     flake.replace_lease(&[4], lease(t + 1), 10).expect("another lease");
     flake.replace_lease(&[1], Lease::new(t + 1, t + 4000).expect("a lease"), 10).expect("again");
     let error = flake.generate().expect_err("its last stamp is an hour ahead");

@@ -1,5 +1,5 @@
 //! How many ids a second has: exactly 131 072 for each node on one thread, in any mixture of single
-//! calls and batches; with several threads never more, never one twice, and almost all of them.
+//! calls and batches; with several threads never more, never one twice, and almost all.
 
 use std::{
     cell::Cell,
@@ -61,7 +61,7 @@ fn drain(flake: &Randflake<&Still>, sizes: impl Iterator<Item = usize>) -> Vec<I
         };
         match taken {
             Ok(()) => {}
-            // The batch did not fit any more; single calls take the rest.
+            // The batch no longer fitted; single calls take the rest.
             Err(error) if size > 1 => assert_exhausted(&error),
             Err(error) => {
                 assert_exhausted(&error);
@@ -112,7 +112,7 @@ fn several_threads_get_almost_all_and_never_more() {
                 let start = |thread| {
                     let flake = &flake;
                     scope.spawn(move || {
-                        // Each thread its own mixture, the first one singles only.
+                        // Each thread has its own mixture; the first makes only single calls.
                         drain(flake, [1, 1 + thread, 1].into_iter().cycle())
                     })
                 };
@@ -138,7 +138,7 @@ fn leased<C: Clock>(max_drift: u32, clock: C) -> Randflake<C> {
         .expect("a generator")
 }
 
-/// A thread that ended leaves at most the rest of its last group unused, in each second.
+/// A thread that has ended leaves at most the rest of its last group unused, in each second.
 #[test]
 fn threads_that_end_leave_at_most_a_group_unused() {
     const LARGEST_GROUP: usize = 128;
@@ -173,7 +173,7 @@ fn generators_that_alternate_on_one_thread_get_exactly_all() {
         for calls in [1, 5, 40, IDS + 1] {
             let mut ids = vec![HashSet::new(); flakes.len()];
             let mut made = 0;
-            // In a row: after four calls, three ids of a group are left.
+            // One after another: after four calls, three ids of a group are left.
             for in_a_row in [1, 4, 1, 2].into_iter().cycle() {
                 let in_a_row = in_a_row.min(calls - made);
                 for (flake, ids) in flakes.iter().zip(&mut ids) {
@@ -248,7 +248,7 @@ fn threads_come_and_go_by_the_thousand() {
     }
 }
 
-/// A clock that stops one thread in the middle of a call.
+/// A clock that stops one thread during a call.
 struct Stopping<'a>(&'a Barrier);
 
 thread_local! { static STOPS: Cell<bool> = const { Cell::new(false) }; }
@@ -280,8 +280,8 @@ impl Clock for Late<'_> {
     }
 }
 
-/// A thread that got an id of a borrowed second, or waited for one, does not get what its buffer has
-/// left of an earlier second.
+/// A thread that got an id of a borrowed second, or waited for one, does not get ids that its
+/// buffer still has of an earlier second.
 #[test]
 fn a_borrowed_second_is_never_followed_by_an_older_one() {
     for max_drift in [0, 1] {
@@ -308,7 +308,7 @@ fn a_borrowed_second_is_never_followed_by_an_older_one() {
     }
 }
 
-/// Whatever other threads have claimed ahead, and one that is stopped in the middle of a call.
+/// No matter what other threads have claimed ahead, also one that is stopped during a call.
 #[test]
 fn time_never_runs_backwards_on_one_thread() {
     let barrier = Barrier::new(2);
@@ -339,8 +339,8 @@ fn time_never_runs_backwards_on_one_thread() {
     });
 }
 
-/// A clock whose every wait has the lease of [`RENEWED`] extended up to a second, as another thread
-/// would do in the meantime.
+/// A clock whose every wait extends the lease of [`RENEWED`] up to a second, as another thread
+/// would do meanwhile.
 struct Renewing;
 
 static RENEWED: OnceLock<Randflake<Renewing>> = OnceLock::new();
@@ -380,7 +380,7 @@ fn a_batch_may_reach_beyond_a_lease_that_is_renewed() {
     assert_eq!((parts[0].timestamp, parts[0].sequence), (SECOND, 0), "a refusal claims nothing");
     assert_eq!(parts[4 * IDS - 1].timestamp, SECOND + 3, "I2");
 
-    // A batch that meets the end is lost.
+    // A batch that reaches the end is lost.
     RENEWED_UP_TO.store(SECOND + 6, Ordering::Relaxed);
     flake.extend_lease(SECOND + 5).expect("longer");
     let failed =

@@ -1,6 +1,6 @@
-//! One manual node id in several processes. One after the other they repeat nothing, even within one
-//! second, and also if the node id goes back to an earlier process. At the same time they do: that is
-//! the documented limit.
+//! One manual node id in several processes. One after another they repeat nothing, even within one
+//! second, and also if the node id goes back to an earlier process. At the same time they do repeat
+//! ids: that is the documented limit.
 #![allow(clippy::print_stdout, reason = "how a child process reports its ids")]
 
 use std::{
@@ -80,7 +80,7 @@ fn now() -> i64 {
     SystemClock.now().expect("a time")
 }
 
-/// Repeats `attempt` until it is quick enough.
+/// Repeats `attempt` until it is fast enough.
 fn quickly<T>(attempt: impl FnMut() -> Option<T>) -> T {
     std::iter::repeat_with(attempt).take(TRIES).flatten().next().expect("a machine with some rest")
 }

@@ -1,4 +1,5 @@
-//! After a restore: what was made before is another process's. One test, since it changes the process.
+//! After a restore, what was made before belongs to another process. A single test, since it
+//! changes the process.
 
 use std::thread;
 
@@ -45,7 +46,7 @@ fn nothing_of_before_a_restore_is_used_after_it() {
     assert_eq!(kind(Randflake::new(1, &secret)), Some(ErrorKind::Forked));
     Randflake::new(5, &secret).expect("another node id").generate().expect("an id");
 
-    // A thread that keeps the lease of before does nothing to that of after.
+    // A thread that keeps the earlier lease does not affect the later one.
     assert_eq!(kind(granted.begin_of(before, &[6], soon(), 0)), Some(ErrorKind::Forked));
     granted.begin(&[7], soon(), 0).expect("the first lease after it");
     let lease = granted.lease();

@@ -1,8 +1,8 @@
-//! What is dropped is erased: after everything that knew a secret was dropped, no byte of the memory
-//! of a process tells it, or a key that was derived from it.
+//! What is dropped is erased: after everything that knew a secret was dropped, the memory of a
+//! process contains neither the secret nor a key that was derived from it.
 //!
-//! A process makes generators and the like, and says when it has dropped them; its parent, which knows
-//! what to look for, reads its memory.
+//! A process makes generators and so on, and reports when it has dropped them; its parent, which
+//! knows what to look for, reads its memory.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -35,10 +35,10 @@ mod linux {
     pub(crate) const CHILD: &str = "RANDFLAKE_TEST_SECRETS";
     const LABEL: &str = "orders.id";
 
-    /// Reads a secret, makes all that can be made with it, and drops that. Says what it has done and
-    /// waits for a line after each.
+    /// Reads a secret, makes all that can be made with it, and drops that. Reports each step, then
+    /// waits for a line.
     pub(crate) fn use_the_secret() {
-        // Without a buffer of the standard library's.
+        // Without the standard library's buffer.
         let mut bytes = [0; Secret::BYTES];
         File::open("/dev/stdin").and_then(|mut stdin| stdin.read_exact(&mut bytes)).expect("16");
         let secret = Secret::from_bytes(&bytes).expect("16 bytes");
@@ -124,7 +124,8 @@ mod linux {
         assert!(dropped.is_empty(), "{dropped:#?}");
     }
 
-    /// Returns what of the secret and its keys is in the writable memory of a process, and where.
+    /// Returns which parts of the secret and its keys are in the writable memory of a process, and
+    /// where.
     fn found(child: &Child, secret: &[u8; 16], cloak_key: &[u8; 16]) -> io::Result<Vec<String>> {
         let mut needles = needles("secret", "round keys", secret);
         needles.extend(self::needles("key of the cloak", "round keys of the cloak", cloak_key));

@@ -44,8 +44,8 @@ fn chi_square(shards: usize, shard_of: impl Iterator<Item = u64>) -> f64 {
     sizes.iter().map(|&size| (f64::from(size) - expected).powi(2) / expected).sum()
 }
 
-/// True within five standard deviations of what random numbers give. A too even spread fails as
-/// well: nothing random is that even.
+/// True within five standard deviations of what random numbers give. A spread that is too even
+/// fails, too: nothing random is that even.
 fn looks_random(shards: usize, chi_square: f64) -> bool {
     let mean = (shards - 1) as f64;
     (chi_square - mean).abs() < 5.0 * (2.0 * mean).sqrt()

@@ -29,7 +29,7 @@ struct InstanceData {
 
 /// Runs `call` and turns a panic into an error.
 fn guarded<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
-    // What a panic leaves behind is behind atomics and locks, which the core checks.
+    // What a panic leaves behind is protected by atomics and locks, which the core checks.
     panic::catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<&str>().copied();
         let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -73,7 +73,8 @@ impl<T: ToNapiValue> ToNapiValue for Outcome<T> {
     }
 }
 
-/// Is behind every function that [`Js::function`] makes: reads the call, runs `F`, throws its error.
+/// The body of every function that [`Js::function`] makes: reads the call, runs `F`, throws its
+/// error.
 unsafe extern "C" fn called<S: 'static, F, const N: usize>(
     env: sys::napi_env,
     info: sys::napi_callback_info,
@@ -95,7 +96,7 @@ where
         // SAFETY: `Js::function` took it from the state of this environment, which outlives all
         // calls in it and is never replaced.
         let state = unsafe { &*data.cast::<S>() };
-        // SAFETY: F has no size, and `Js::function` was given one.
+        // SAFETY: F is zero-sized, and `Js::function` was given one.
         let call = unsafe { ptr::NonNull::<F>::dangling().as_ref() };
         guarded(|| call(state, js, arguments.map(|raw| Value { js, raw })))
     });
@@ -146,7 +147,7 @@ impl<'call> Js<'call> {
     }
 
     /// Makes a function that calls `call` with the state of this environment. For calls that must
-    /// be quick: those of `#[napi]` take longer.
+    /// be fast: functions of `#[napi]` take longer.
     pub(crate) fn function<S: 'static, F, const N: usize>(
         self,
         name: &CStr,
@@ -202,8 +203,8 @@ impl<'call> Js<'call> {
             unsafe { sys::napi_throw(self.env, made.raw) };
             return;
         }
-        // Its class is not known before `enter`. Where an exception is pending, as one that making
-        // the error has thrown with a full stack, that stays.
+        // Its class is not known before `enter`. If an exception is pending, such as one that was
+        // thrown while making the error with a full stack, that one stays.
         let _pending = napi::Env::from_raw(self.env).throw_error(&error.to_string(), None);
     }
 
@@ -236,7 +237,7 @@ impl<'call> Js<'call> {
 }
 
 /// A function of one argument that any thread may call: it runs on the thread of its environment,
-/// later, and keeps no process alive.
+/// later, and does not keep the process alive.
 pub(crate) struct Callback(
     ThreadsafeFunction<Argument, Unknown<'static>, Argument, Status, false, true>,
 );
@@ -253,8 +254,8 @@ impl Callback {
         callback.map(Self).map_err(refused_by_napi)
     }
 
-    /// Calls the function, which returns a promise that is never rejected, and has `read` read what
-    /// that resolves to. Returns false if the environment has ended.
+    /// Calls the function, which returns a promise that is never rejected, and lets `read` read
+    /// what it resolves to. Returns false if the environment has ended.
     pub(crate) fn call(
         &self,
         argument: impl for<'a> FnOnce(Js<'a>) -> Result<Value<'a>> + Send + 'static,

@@ -11,8 +11,8 @@ use randflake::{Error, ErrorKind, Result};
 
 use super::value::{Js, Reference, Value};
 
-/// Runs `call` on the elements of a `BigInt64Array`, where they are. `None` for any other value, and
-/// for memory that another thread may see.
+/// Runs `call` on the elements of a `BigInt64Array`, in place. `None` for any other value, and for
+/// memory that another thread may see.
 pub(crate) fn in_place<R>(ids: Value<'_>, call: impl FnOnce(&mut [i64]) -> R + Send) -> Option<R> {
     let (start, length) = elements::<i64>(ids)?;
     // SAFETY: aligned and initialised, as `elements` says. Only this thread can reach the memory, and
@@ -33,10 +33,10 @@ pub(crate) fn fill_by_copy(
     overwrite(ids, &own).map(|()| filled)
 }
 
-/// Overwrites a typed array of this kind and this length; `None` as in [`in_place`].
+/// Overwrites a typed array of this kind and length; `None` as in [`in_place`].
 fn overwrite<T: Element>(array: Value<'_>, new: &[T]) -> Option<()> {
     let (start, length) = elements(array).filter(|&(_, length)| length == new.len())?;
-    // SAFETY: as in `in_place`; `new` is memory of Rust's.
+    // SAFETY: as in `in_place`; `new` is Rust's memory.
     unsafe { slice::from_raw_parts_mut(start.as_ptr(), length) }.copy_from_slice(new);
     Some(())
 }
@@ -49,8 +49,8 @@ pub(crate) fn copied<T: Element>(array: Value<'_>) -> Option<Vec<T>> {
 }
 
 /// Returns where a typed array of this kind has its elements, and how many, until a script runs
-/// again. `None` for other values, for memory shared with other threads, and where the memory was
-/// taken away or is not aligned.
+/// again. `None` for other values, for memory shared with other threads, and if the memory was
+/// detached or is not aligned.
 fn elements<T: Element>(array: Value<'_>) -> Option<(NonNull<T>, usize)> {
     let (buffer, start, length) = typed_array::<T>(array)?;
     let env = array.js.env;
@@ -81,7 +81,7 @@ fn typed_array<T: Element>(array: Value<'_>) -> Option<(sys::napi_value, *mut T,
     (status == sys::Status::napi_ok && kind == T::KIND).then(|| (buffer, start.cast(), length))
 }
 
-/// Returns whether the buffer of an array is an `ArrayBuffer`, and no `SharedArrayBuffer`.
+/// Returns whether the buffer of an array is an `ArrayBuffer`, not a `SharedArrayBuffer`.
 fn is_array_buffer(array: Value<'_>, buffer: sys::napi_value) -> bool {
     let env = array.js.env;
     let mut is = false;
@@ -108,7 +108,7 @@ impl Element for u64 {
 }
 
 /// The shared call buffer: numbers that JavaScript and a function it calls leave for each other,
-/// quicker than arguments and results.
+/// which is faster than arguments and results.
 pub(crate) struct CallBuffer {
     fields: NonNull<Fields>,
     array: Reference,
@@ -130,8 +130,8 @@ impl CallBuffer {
     /// No generator has this index.
     pub(crate) const NOBODY: u32 = u32::MAX;
 
-    /// Takes a `BigInt64Array` of five, whose memory must be shared: that can neither be taken away
-    /// nor become shorter.
+    /// Takes a `BigInt64Array` of five, whose memory must be shared: shared memory cannot be
+    /// detached or shortened.
     pub(crate) fn new(array: Value<'_>) -> Result<Self> {
         let shared = typed_array::<i64>(array).filter(|&(buffer, start, length)| {
             !is_array_buffer(array, buffer)

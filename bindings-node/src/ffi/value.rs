@@ -15,7 +15,7 @@ use napi::{
 };
 use randflake::{Error, ErrorKind, Result};
 
-/// The JavaScript thread during one call: what makes values there.
+/// The JavaScript thread during one call: makes values there.
 #[derive(Clone, Copy)]
 pub(crate) struct Js<'call> {
     pub(super) env: sys::napi_env,
@@ -36,7 +36,7 @@ pub(crate) fn refused_by_napi(error: napi::Error) -> Error {
 }
 
 impl<'call> Js<'call> {
-    /// Makes a value of what napi-rs can convert.
+    /// Makes a value from anything that napi-rs can convert.
     pub(crate) fn convert(self, native: impl ToNapiValue) -> Result<Value<'call>> {
         // SAFETY: env is valid.
         match unsafe { ToNapiValue::to_napi_value(self.env, native) } {
@@ -45,13 +45,13 @@ impl<'call> Js<'call> {
         }
     }
 
-    /// Makes an object that owns a value of Rust's, for [`Value::owned`].
+    /// Makes an object that owns a Rust value, for [`Value::owned`].
     pub(crate) fn own<T: 'static>(self, value: T) -> Result<Value<'call>> {
         self.own_weighing(value, 0)
     }
 
-    /// The same, for a value that keeps so many bytes which V8 does not see: it would collect the
-    /// dropped ones late.
+    /// The same, for a value that keeps this many bytes which V8 does not see: otherwise V8 would
+    /// collect it late.
     pub(crate) fn own_weighing<T: 'static>(self, value: T, bytes: usize) -> Result<Value<'call>> {
         let bytes = i64::try_from(bytes).unwrap_or(0);
         let owned = Box::into_raw(Box::new(Owned { kind: TypeId::of::<T>(), bytes, value }));
@@ -73,12 +73,12 @@ impl<'call> Js<'call> {
         made
     }
 
-    /// Only to be returned: what a function returns that returns nothing, 4 ns sooner than a value.
+    /// Only for returning: the result of a function without a result, 4 ns faster than a value.
     pub(crate) fn undefined(self) -> Value<'call> {
         Value { js: self, raw: ptr::null_mut() }
     }
 
-    /// Makes a string of characters of one byte each.
+    /// Makes a string of one-byte characters.
     pub(crate) fn latin1(self, text: &[u8]) -> Result<Value<'call>> {
         let (start, length) = (text.as_ptr().cast(), text.len().cast_signed());
         // SAFETY: as `make` says, and text is as long as it says.
@@ -98,7 +98,7 @@ impl<'call> Js<'call> {
         Ok(object)
     }
 
-    /// Has Node-API make a value; `make` may use its arguments, a valid environment and room for
+    /// Makes Node-API make a value; `make` may use its arguments, a valid environment and room for
     /// one value, in one call of Node-API.
     #[inline]
     pub(super) fn make(
@@ -116,7 +116,7 @@ pub(super) fn check(status: sys::napi_status) -> Result<()> {
     if status == sys::Status::napi_ok { Ok(()) } else { Err(refused(status)) }
 }
 
-/// Where JavaScript code has thrown, that exception is pending and is thrown instead of this error.
+/// If JavaScript code has thrown, its exception is pending and is thrown instead of this error.
 #[cold]
 fn refused(status: sys::napi_status) -> Error {
     Error::new(ErrorKind::Internal, format!("Node-API refused a call with status {status}"))
@@ -133,7 +133,7 @@ impl<'call> Value<'call> {
         unsafe { T::from_napi_value(self.js.env, self.raw) }.ok()
     }
 
-    /// Returns the value of Rust's that this object owns.
+    /// Returns the Rust value that this object owns.
     pub(crate) fn owned<T: 'static>(self) -> Result<&'call T> {
         // SAFETY: as `read` says.
         let data = self.read(ptr::null_mut(), |env, raw, read| unsafe {
@@ -162,8 +162,8 @@ impl<'call> Value<'call> {
         self.type_of() == ValueType::BigInt
     }
 
-    /// Says what this is, for errors: a number itself, and of everything else only the type,
-    /// since it may be a secret in the wrong place.
+    /// Says what this is, for errors: a number itself, and for everything else only the type, since
+    /// it may be a misplaced secret.
     pub(crate) fn description(self) -> String {
         if self.type_of() == ValueType::Number {
             // Numbers are turned into text without running a script.
@@ -177,7 +177,7 @@ impl<'call> Value<'call> {
         self.type_name().into()
     }
 
-    /// Says of which type this is.
+    /// Names the type of this.
     pub(crate) fn type_name(self) -> &'static str {
         match self.type_of() {
             ValueType::Number => "a number",
@@ -213,37 +213,37 @@ impl<'call> Value<'call> {
     }
 
     /// Reads the text of a string, with the replacement character for a lone surrogate; `None` if
-    /// this is none.
+    /// this is not a string.
     pub(crate) fn read_text<R>(self, read: impl FnOnce(&str) -> R) -> Option<R> {
         let mut short = [0; 64];
         let written = self.copy_text(&mut short)?;
         // Only whole characters are copied, of up to four bytes; then a zero.
         if written + 5 <= short.len() {
             let done = read(&String::from_utf8_lossy(&short[..written]));
-            short.fill(0); // secrets come this way
+            short.fill(0); // secrets pass through here
             hint::black_box(&short);
             return Some(done);
         }
         self.to::<String>().map(|text| read(&text))
     }
 
-    /// Returns the text of a string; `None` if this is none, or if it has a lone surrogate, which is
-    /// no Unicode text.
+    /// Returns the text of a string; `None` if this is not a string, or if it has a lone surrogate,
+    /// which is not Unicode text.
     pub(crate) fn as_unicode(self) -> Option<String> {
         String::from_utf16(&self.to::<Utf16String>()?).ok()
     }
 
-    /// Copies as much text as there is room for besides the zero at its end.
+    /// Copies as much text as there is room for, with the zero at its end.
     fn copy_text(self, buffer: &mut [u8]) -> Option<usize> {
         let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
-        // SAFETY: as `read` says, and the buffer has so much room.
+        // SAFETY: as `read` says, and the buffer has this much room.
         self.read(0, |env, raw, read| unsafe {
             sys::napi_get_value_string_utf8(env, raw, start, room, read)
         })
     }
 
-    /// Returns the elements of an array, or the error of a longer one than `most`; `None` if this
-    /// is no array.
+    /// Returns the elements of an array, or an error if there are more than `most`; `None` if this
+    /// is not an array.
     pub(crate) fn elements(
         self,
         most: usize,
@@ -275,14 +275,14 @@ impl<'call> Value<'call> {
         })
     }
 
-    /// Makes an object, or an array, one that cannot be changed.
+    /// Makes an object or an array immutable.
     pub(crate) fn freeze(self) -> Result<Self> {
         // SAFETY: env and object are valid.
         let status = unsafe { sys::napi_object_freeze(self.js.env, self.raw) };
         check(status).map(|()| self)
     }
 
-    /// Has Node-API read something of the value, if it is of the right type; `read` may use its
+    /// Makes Node-API read something from the value, if it is of the right type; `read` may use its
     /// arguments, a valid environment, this value and room for one `R`, in one call of Node-API.
     #[inline]
     fn read<R>(
@@ -327,7 +327,7 @@ unsafe extern "C" fn drop_owned<T>(env: sys::napi_env, owned: *mut c_void, _: *m
     weigh(env, -owned.bytes);
 }
 
-/// Reports to V8 how many bytes more, or fewer, are kept by what it sees.
+/// Reports to V8 how many bytes more, or fewer, are kept by the objects that it sees.
 fn weigh(env: sys::napi_env, bytes: i64) {
     let mut now = 0;
     // SAFETY: env is valid, and there is room for one number. V8 only counts.

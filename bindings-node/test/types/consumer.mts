@@ -244,7 +244,7 @@ const order: { id: bigint; next?: bigint | undefined; all: bigint[] } = Order.pa
 const sent: { id: string; next?: string | undefined; all: string[] } = z.encode(Order, order)
 const counts: Record<string, number> = z.record(zodId().in, z.number()).parse(sent)
 console.log(counts, z.toJSONSchema(Order, { io: 'input' }))
-// @ts-expect-error keys are no bigints
+// @ts-expect-error keys are not bigints
 z.record(zodId(), z.number())
 // @ts-expect-error another name
 zodId({ from: form })
@@ -308,5 +308,5 @@ new Tickets()
 console.log(tickets.nodeIds)
 // @ts-expect-error: a counter has a name
 void Tickets.leased('ids.db')
-// @ts-expect-error: which mode is to be said
+// @ts-expect-error: the mode is required
 void initTickets('ids.db')

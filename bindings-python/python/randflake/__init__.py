@@ -73,7 +73,7 @@ from randflake.tickets import (
 )
 
 if typing.TYPE_CHECKING:
-    # What type checkers take a leased generator for.
+    # The types of leased generators for type checkers.
     from randflake._randflake import LeasedRandflake as LeasedRandflake
     from randflake.randflake import (
         RANDFLAKE_EPOCH_OFFSET as RANDFLAKE_EPOCH_OFFSET,
@@ -165,7 +165,7 @@ _PUBLISHED = {
         "randflake.randflake",
     ),
 }
-"""Where the names of the published 2.1 are, which are loaded with their first use."""
+"""Where the names of the published 2.1 are; they are loaded on first use."""
 
 
 def __getattr__(name: str) -> typing.Any:
@@ -178,7 +178,7 @@ def __getattr__(name: str) -> typing.Any:
 def _imported_by_name() -> object:
     """Imports what the native half and `__getattr__` import by name.
 
-    Nobody calls it: tools that follow imports, as PyInstaller and Nuitka do, read it.
+    Nobody calls it: tools that follow imports, such as PyInstaller and Nuitka, read it.
     """
     import atexit
     import datetime
@@ -192,10 +192,10 @@ def _imported_by_name() -> object:
 
 
 def _load_once() -> None:
-    """Has every import give the first package.
+    """Makes every import return the first package.
 
     A program may import it again, as reloaders and Sphinx's autodoc do. The native half is loaded
-    once, and what it raises and makes is of the classes of the first package.
+    once, and its errors and objects have the classes of the first package.
     """
     first = _first_package(sys.modules[__name__])
     if first is not sys.modules[__name__]:

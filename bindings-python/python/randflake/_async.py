@@ -1,4 +1,4 @@
-"""What asynchronous programs call: the work is done on threads, and the loop's own never waits."""
+"""What asynchronous programs call: threads do the work, and the loop's own thread never waits."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _BATCHES = Queue(32)
 """Each batch has a thread, and may wait there."""
 
 _LONGEST_SLEEP = 60.0
-"""After so many seconds the clock is read again: it may have been set."""
+"""After this many seconds the clock is read again: it may have been set."""
 
 
 class Opening(Generic[_Flake]):
-    """What leased_async returns: a generator to be awaited, or entered by async with."""
+    """What leased_async returns: a generator to be awaited, or entered with async with."""
 
     def __init__(
         self, leased: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any] | None
@@ -59,7 +59,7 @@ class Opening(Generic[_Flake]):
         self._begun = True
         leased, (store, *rest), options = self._call
         if not isinstance(store, str | bytes | os.PathLike | None):
-            # Its import would take the loop milliseconds.
+            # Importing it would block the loop for milliseconds.
             clients = await _on_thread(lambda: import_module("randflake._async_clients"))
             store = clients.on_this_loop(store)
 
@@ -67,7 +67,7 @@ class Opening(Generic[_Flake]):
             flake: _Flake = leased(store, *rest, **options)._without_waits()
             return flake
 
-        # Closed, it gives its node ids back in the background.
+        # Once closed, it gives its node ids back in the background.
         return await _on_thread(take, lost=lambda flake: flake.close())
 
 
@@ -91,7 +91,7 @@ async def ready(flake: Any) -> None:
         if seconds == 0:
             return
         if seconds is None:
-            # A process without a lease of its own takes one for any call, this one for no id.
+            # A process without a lease of its own takes one with any call; this one asks for no id.
             await _on_thread(lambda: flake._waiting.generate_many(0))
         else:
             await sleep(min(seconds, _LONGEST_SLEEP))
@@ -116,14 +116,14 @@ async def _on_thread(
 ) -> _T:
     """Makes a call on a thread, and returns what it returns.
 
-    What it returns after the task was cancelled, or the loop closed, goes to lost.
+    If the task was cancelled, or the loop closed, before it returns, the result goes to lost.
     """
     returned: list[_T] = []
     is_cancelled = False
 
     def work() -> _T:
         result = call()
-        # Before it looks, as the task marks before it looks: one of them finds what the other left.
+        # Marks before it looks, as the task does: so one of them finds what the other left.
         returned.append(result)
         if is_cancelled:
             lost(result)
@@ -133,7 +133,7 @@ async def _on_thread(
         trio = _trio()
         if trio is None:
             return await _on_thread_of_asyncio(work, lost, is_batch)
-        limiter = None if is_batch else trio.CapacityLimiter(1)  # None is trio's, of 40
+        limiter = None if is_batch else trio.CapacityLimiter(1)  # None means trio's own limit, 40
         result: _T = await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
     except BaseException:
         is_cancelled = True

@@ -1,6 +1,6 @@
 """Runs statements with clients that belong to an event loop of asyncio.
 
-The thread of a statement waits for the loop, never the other way round.
+The thread of a statement waits for the loop, never the other way around.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _SLICE = 0.05
-"""How often a thread looks whether the loop that it waits for has ended, in seconds."""
+"""How often a thread checks whether the loop that it waits for has ended, in seconds."""
 
 
 def on_this_loop(store: object) -> object:
-    """Returns what a client of the running loop is as a store, and any other store as it is."""
+    """Returns the store of a client of the running loop, and any other store as it is."""
     lend = _lend_of(store)
     is_pipeline = is_of(store, "redis.asyncio.client", "Pipeline")  # which runs nothing by itself
     if lend is None and (is_pipeline or not is_of(store, "redis.asyncio", "Redis")):
@@ -53,7 +53,7 @@ def on_this_loop(store: object) -> object:
         ) from None
     if lend is not None:
         database = _Database(loop, *lend)
-        # One connection of MySQL is for all generators that are given it: they take turns.
+        # All generators that are given the same connection of MySQL take turns.
         is_one = lend[0] == "mysql" and type(store).__name__ == "Connection"
         key = f"the connection {id(store)} of the loop {id(loop)}" if is_one else None
         return Source(lend[0], lambda: database, survives_fork=False, key=key)
@@ -62,7 +62,7 @@ def on_this_loop(store: object) -> object:
 
 
 def _lend_of(store: Any) -> tuple[str, _Lend] | None:
-    """Returns a kind of server and what lends a connection to it, of a driver for asyncio."""
+    """Returns the kind of server, and what lends a connection, for an asyncio client."""
     lend = _lend_of_mysql(store)
     if lend is not None:
         return "mysql", lend
@@ -124,13 +124,13 @@ async def _lent_by_engine(engine: Any) -> AsyncIterator[Any]:
 
 
 class _OnLoop:
-    """Has a loop do what a thread waits for."""
+    """Makes a loop do what a thread waits for."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
     def _wait_for(self, ask: Callable[[], Coroutine[Any, Any, _T]], seconds: float) -> _T:
-        """Returns what a coroutine returns on the loop, unless that takes too long."""
+        """Runs a coroutine on the loop and returns its result, unless that takes too long."""
         loop = self._loop
         done = threading.Event()
         tasks: list[asyncio.Task[_T]] = []
@@ -174,7 +174,7 @@ class _Database(_OnLoop):
         self._lend = lend
 
     def run(self, text: str, parameters: list[str]) -> Rows:
-        # Both wait: what lends, and the server.
+        # Both may wait: the lender and the server.
         seconds = 2 * _urls.TIMEOUT + CANCELLING
         try:
             return self._wait_for(lambda: self._ask(text, parameters), seconds)
@@ -233,25 +233,25 @@ async def _ask_asyncpg(connection: Any, text: str, parameters: list[str]) -> Row
             raise Unavailable(str(error)) from None
         raise Refused(error.sqlstate, str(error)) from None
     except BaseException:
-        # Its answer may still come, as one to the next statement. This waits for the request to the
-        # server to cancel it.
+        # Its answer may still arrive, as the answer to the next statement. This waits for the
+        # request to the server to cancel it.
         with contextlib.suppress(Exception):
             await connection.close(timeout=CANCELLING)
         raise
     finally:
-        # Closed, it is not its pool's any more, and has no listeners.
+        # Once closed, it no longer belongs to its pool, and has no listeners.
         with contextlib.suppress(asyncpg.InterfaceError):
             connection.remove_log_listener(notice)
     if any(map(is_unconfirmed, warned)):
         raise Unavailable(UNCONFIRMED)
-    # Another task may have begun one before the statement was sent: it is not committed.
+    # Another task may have begun a transaction before the statement was sent: it is not committed.
     if connection.is_in_transaction():
         raise in_transaction()
     return [list(row.values()) for row in rows]
 
 
 async def _ask_mysql(connection: Any, text: str, parameters: list[str]) -> Rows:
-    """As that of a connection that blocks."""
+    """As in a blocking connection."""
     steps = _mysql.steps_of(text, parameters)
     step = next(steps)
     try:
@@ -267,7 +267,7 @@ async def _ask_mysql(connection: Any, text: str, parameters: list[str]) -> Rows:
         rows: Rows = done.value
         return rows
     except BaseException as error:
-        # The answer may still come, as one to the next statement.
+        # The answer may still arrive, as the answer to the next statement.
         is_said = isinstance(error, Exception) and isinstance(_mysql.failure(error), Refused)
         if not is_said:
             connection.close()
@@ -282,8 +282,8 @@ async def _execute_mysql(connection: Any, text: str, parameters: tuple[str, ...]
 
 
 async def _ask_psycopg(connection: Any, text: str, parameters: list[str]) -> Rows:
-    """As that of a connection that blocks."""
-    # Other tasks wait for the connection, so none begins a transaction in between.
+    """As in a blocking connection."""
+    # Other tasks wait for the connection, so none of them begins a transaction in between.
     try:
         async with asyncio.timeout(_urls.TIMEOUT):
             await connection.lock.acquire()
@@ -296,7 +296,7 @@ async def _ask_psycopg(connection: Any, text: str, parameters: list[str]) -> Row
             connection.pgconn.send_query_params(text.encode(), values)
             result = await _result(connection)
         except BaseException:
-            # The answer may still come, as one to the next statement.
+            # The answer may still arrive, as the answer to the next statement.
             connection.pgconn.finish()
             raise
         return rows_of(result, encoding)
@@ -305,7 +305,7 @@ async def _ask_psycopg(connection: Any, text: str, parameters: list[str]) -> Row
 
 
 async def _result(connection: Any) -> Any:
-    """Waits for the answer, and has the server give up what takes too long."""
+    """Waits for the answer, and makes the server give up what takes too long."""
     import psycopg
 
     pgconn = connection.pgconn
@@ -364,7 +364,7 @@ class _Redis(_OnLoop):
             async with self._client.pipeline(transaction=False) as pipeline:
                 pipeline.execute_command(text, *parameters)
                 pipeline.execute_command("WAIT", replicas, milliseconds)
-                # What it would raise by itself repeats the statement, and the token in it.
+                # Its own exception would repeat the statement, with the token in it.
                 replies: list[Any] = await pipeline.execute(raise_on_error=False)
             for reply in replies:
                 if isinstance(reply, Exception):

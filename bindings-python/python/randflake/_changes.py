@@ -22,11 +22,11 @@ logger.addHandler(logging.NullHandler())
 
 
 def begin(take: _Take, on_lease_change: Callable[[LeaseStatus], object] | None) -> None:
-    """Starts a thread that takes all changes that there are, in order, and ends."""
+    """Starts a thread that takes all pending changes, in order, and ends."""
     if is_gevents("_thread"):
         start_thread(_tell, (take, on_lease_change))
         return
-    # Not _thread's, of which logging would leave an entry in threading's list.
+    # Not a thread of _thread, for which logging would leave an entry in threading's list.
     threading.Thread(
         target=_tell, args=(take, on_lease_change), name="randflake-changes", daemon=True
     ).start()
@@ -35,7 +35,8 @@ def begin(take: _Take, on_lease_change: Callable[[LeaseStatus], object] | None) 
 def _tell(take: _Take, on_lease_change: Callable[[LeaseStatus], object] | None) -> None:
     while (change := take()) is not None:
         level, message, status = change
-        # Whatever a handler, a filter or the program raises: the next change is told, too.
+        # No matter what a handler, a filter or the program raises, the next change is reported,
+        # too.
         with suppress(BaseException):
             logger.log(level, message)
         if on_lease_change is not None:
@@ -44,7 +45,7 @@ def _tell(take: _Take, on_lease_change: Callable[[LeaseStatus], object] | None) 
 
 
 def call(on_lease_change: Callable[[LeaseStatus], object], status: LeaseStatus) -> None:
-    """Calls the function of the program; what it raises is logged and touches nothing."""
+    """Calls the function of the program; what it raises is logged and has no other effect."""
     try:
         on_lease_change(status)
     except BaseException:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from randflake.stores import Rows
 
     _Send = Callable[[object, tuple[str, str] | None, str | None], None]
-    """Takes what a call has returned, or the code and message of a refusal, or why it failed."""
+    """Takes what a call has returned, or the code and message of a refusal, or the reason for its
+    failure."""
 
 
 def located(store: object) -> Source | str:
@@ -41,10 +42,10 @@ def located(store: object) -> Source | str:
 
 
 def begin(send: _Send, call: tuple[Any, ...]) -> None:
-    """Calls the first of call with the rest, on a thread of the system's, and sends the outcome.
+    """Calls the first of call with the rest, on a system thread, and sends the outcome.
 
-    A greenlet would never run: neither the thread that keeps a lease nor one that waits for the
-    store runs greenlets.
+    A greenlet would never run: the thread that keeps a lease and the threads that wait for the
+    store do not run greenlets.
     """
     start_thread(_answer, (send, call))
 
@@ -65,9 +66,9 @@ def _answer(send: _Send, call: tuple[Any, ...]) -> None:
 
 
 def run(adapter: Any, text: str, parameters: list[str], wait: tuple[int, int] | None) -> object:
-    """Runs a statement, with WAIT behind it if it is asked for.
+    """Runs a statement, followed by WAIT if requested.
 
-    An adapter without run_and_wait answers with the rows alone, which grant nothing.
+    An adapter without run_and_wait answers with only the rows, which grant nothing.
     """
     if wait is None or not hasattr(adapter, "run_and_wait"):
         rows: Rows = adapter.run(text, parameters)

@@ -11,7 +11,7 @@ from randflake import _urls
 from randflake._adapter import Rows, Unavailable
 
 _LONGEST = 1 << 20
-"""Longest answer, in bytes: a thousand node ids, twice over."""
+"""The longest answer, in bytes: twice that of a thousand node ids."""
 
 
 def _context(options: dict[str, str]) -> ssl.SSLContext:
@@ -27,7 +27,7 @@ def _no_password() -> str:
 
 
 class Etcd:
-    """The JSON gateway of an etcd, by a connection for each request."""
+    """The JSON gateway of an etcd, with a connection for each request."""
 
     server = "etcd"
 
@@ -43,7 +43,7 @@ class Etcd:
         if self._has_login and self._token is None:
             self._log_in()
         status, *cells = self._post(text, body)
-        if self._has_login and status == 401:  # a token ends after a while
+        if self._has_login and status == 401:  # a token expires after a while
             self._log_in()
             status, *cells = self._post(text, body)
         return [cells]
@@ -59,7 +59,7 @@ class Etcd:
     def _post(self, path: str, body: str) -> tuple[int, str, str | None]:
         """Returns status, body and Date of the first member that answers.
 
-        Each operation may be repeated.
+        Any operation may be repeated.
         """
         last = ""
         for turn, (host, port) in enumerate(self._members):

@@ -1,4 +1,4 @@
-"""What all that stands for a leased generator or a counter in a test has in common."""
+"""What all stand-ins for a leased generator or a counter in a test have in common."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BROKEN = "the store of a test is broken"
 
 
 class Fake:
-    """What stands for a real one, and has one inside."""
+    """Stands in for a real one, and has one inside."""
 
     _flake: Randflake | Snowflake | Tickets
     _failures: deque[RandflakeError]
@@ -116,7 +116,7 @@ class Fake:
 
         @property
         def __class__(self) -> type:
-            """Lets isinstance take it for what it stands for, as unittest.mock does."""
+            """Makes isinstance take it for the class that it replaces, as unittest.mock does."""
             return self._flake.__class__
 
         def __getattr__(self, name: str) -> object:

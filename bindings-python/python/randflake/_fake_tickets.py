@@ -1,4 +1,4 @@
-"""What stands for a counter of tickets in a test."""
+"""A stand-in for a counter of tickets in a test."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _BLOCK = 10
 
 
 class FakeTickets(Fake, _TicketsMethods):  # type: ignore[misc]  # of a final class
-    """What stands for Tickets.leased in a test: no store, and the same numbers in each run.
+    """Replaces the result of Tickets.leased in a test: no store, and the same numbers in each run.
 
-    It has the methods and the errors of a real one, inside which there is one, and isinstance takes
-    it for Tickets. Each begins at its start, whatever others of the same name have handed out. In a
-    forked child it raises FORKED.
+    It has the methods and the errors of a real one, which it has inside, and isinstance takes it
+    for Tickets. Each begins at its start, even if others of the same name have handed out numbers.
+    In a forked child it raises FORKED.
 
-    name: what its name says, as of the counter of a real one.
+    name: its name, as that of the counter of a real one.
     start: the first number, 1 to 2**53 - 1. With the last one, 2**53 - 1, the second call raises
     LIFETIME_OVER.
     step: by how much numbers rise.
@@ -80,27 +80,27 @@ class FakeTickets(Fake, _TicketsMethods):  # type: ignore[misc]  # of a final cl
 
     @staticmethod
     def leased(store: object = None, name: str = "tickets", **options: Any) -> FakeTickets:
-        """Stands for Tickets.leased: makes a fake of this name, with its start and its step.
+        """Stands in for Tickets.leased: makes a fake with this name, start and step.
 
-        The store is not looked at, nor are options that mean nothing here.
+        Ignores the store, and options that mean nothing here.
         """
         del store
         return FakeTickets(name, start=options.get("start"), step=options.get("step"))
 
     @staticmethod
     def lazy(store: object = None, name: str = "tickets", **options: Any) -> FakeTickets:
-        """Stands for Tickets.lazy; see leased."""
+        """Stands in for Tickets.lazy; see leased."""
         return FakeTickets.leased(store, name, **options)
 
     @staticmethod
     def leased_async(  # type: ignore[override]  # each makes its own
         store: object = None, name: str = "tickets", **options: Any
     ) -> Opening[FakeTickets]:
-        """Stands for Tickets.leased_async; see leased."""
+        """Stands in for Tickets.leased_async; see leased."""
         return Opened(FakeTickets.leased(store, name, **options))
 
     def fail_next(self, code: _Code, *, retry_after: float = 1.0, times: int = 1) -> None:
-        """Lets the next call that would hand out numbers raise an error, as often as times says.
+        """Makes the next call that would hand out numbers raise an error, or the next times calls.
 
         code: LEASE_UNAVAILABLE (with the error of a store as its cause), which is a RetryLaterError
         with retry_after; or LIFETIME_OVER, FORKED, CLOSED or INTERNAL, which are a RandflakeError.
@@ -122,13 +122,13 @@ class FakeTickets(Fake, _TicketsMethods):  # type: ignore[misc]  # of a final cl
         self._fail_next(code, retry_after, times)
 
     def break_store(self, code: _Code = "STORE_UNAVAILABLE", *, left: int = 0) -> None:
-        """Lets the store give no block from now on.
+        """Makes the store give no block from now on.
 
         Once the numbers that were drawn before are used up, calls raise LEASE_UNAVAILABLE, with the
-        error of the store as its cause; or that error itself where waiting does not help, as
-        STORE_QUARANTINED of a counter that has to be fenced.
+        error of the store as its cause; or that error itself where waiting does not help, such as
+        STORE_QUARANTINED for a counter that must be fenced.
 
-        code: that of a StoreError.
+        code: the code of a StoreError.
         left: how many numbers were drawn before.
 
         >>> from randflake import RetryLaterError
@@ -155,7 +155,7 @@ class FakeTickets(Fake, _TicketsMethods):  # type: ignore[misc]  # of a final cl
         self._store_error = None
 
     def metrics(self) -> TicketsMetrics:
-        """Returns what was done, as if each block had ten numbers."""
+        """Returns what it has done, as if each block had ten numbers."""
         made = self._flake.metrics().numbers_generated
         blocks = max(1, -(-made // _BLOCK))
         reserve = blocks * _BLOCK - made if self._store_error is None else self._left
@@ -186,7 +186,7 @@ class FakeTickets(Fake, _TicketsMethods):  # type: ignore[misc]  # of a final cl
         return f"<randflake.testing.{type(self).__qualname__} name={self.name!r}>"
 
     def _call(self, generate: Callable[..., _Made], *arguments: object) -> _Made:
-        """Calls the one inside, unless the numbers of a broken store do not suffice."""
+        """Calls the one inside, unless the store is broken and too few numbers are left."""
         if self._failures:
             raise self._failures.popleft()
         if self._store_error is None:
@@ -201,7 +201,7 @@ class FakeTickets(Fake, _TicketsMethods):  # type: ignore[misc]  # of a final cl
         return made
 
     def _failure(self, count: int) -> RandflakeError | None:
-        """Returns what a call for so many numbers raises where the store is broken."""
+        """Returns what a call for this many numbers raises while the store is broken."""
         error = self._store_error
         if error is None or self._left >= count or self._flake._is_closed:
             return None
@@ -211,7 +211,7 @@ class FakeTickets(Fake, _TicketsMethods):  # type: ignore[misc]  # of a final cl
 
 
 def _count(arguments: tuple[object, ...]) -> int:
-    """Returns how many numbers a call asks for; of what it refuses, none."""
+    """Returns how many numbers a call asks for; 0 if the call will be refused."""
     if not arguments:
         return 1
     try:

@@ -1,6 +1,6 @@
-"""Has a module that is executed again, as by importlib.reload, keep its classes.
+"""Makes a module that is executed again, as by importlib.reload, keep its classes.
 
-The native half is loaded once: what it raises and makes is of the classes that it has met first.
+The native half is loaded once: its errors and objects have the classes that it saw first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def keep_first(module: dict[str, Any]) -> None:
-    """Gives the names in __all__ of a module's globals what they stood for the first time."""
+    """Gives the names in __all__ of a module's globals the values that they had the first time."""
     _, _, name = module["__name__"].rpartition(".")
     first = getattr(sys.modules["randflake"], name, None)
     kept = getattr(first, "_kept", {})

@@ -14,7 +14,7 @@ __all__ = ["Generator"]
 
 @disjoint_base
 class Generator:
-    """What Randflake and Snowflake have in common. Make one of those.
+    """What Randflake and Snowflake have in common. Use one of those.
 
     >>> from randflake import Randflake, Snowflake
     >>> Randflake.__base__ is Snowflake.__base__
@@ -59,8 +59,8 @@ class Generator:
         """Returns as soon as an id is available, without blocking the event loop.
 
         In a forked child, and of a lazy generator, it takes the first lease, on a thread. While the
-        store does not renew the lease of a leased generator, this goes on until it does: use
-        asyncio.timeout().
+        store does not renew the lease of a leased generator, it waits until the store does: use
+        asyncio.timeout() to limit that.
 
         Raises what generate raises where waiting does not help, and LEASE_UNAVAILABLE if there is
         no first lease within acquire_timeout.
@@ -69,8 +69,8 @@ class Generator:
     async def generate_many_async(self, n: SupportsIndex) -> list[int]:
         """Generates n ids as generate_many does, on a thread: only the task waits.
 
-        It may wait as generate_many does, also where the generator is of leased_async. A batch
-        whose task is cancelled goes on in its thread, and its ids are never returned.
+        It may wait as generate_many does, also where the generator is of leased_async. If its task
+        is cancelled, the batch continues in its thread, and its ids are never returned.
 
         Raises what generate_many raises.
 
@@ -108,7 +108,7 @@ class Generator:
     def extend_lease(self, end_exclusive: SupportsIndex) -> None:
         """Raises the end of the lease.
 
-        end_exclusive: an absolute unix second. One before the present end changes nothing.
+        end_exclusive: an absolute unix second. An earlier end than the current one changes nothing.
 
         Raises InvalidArgumentError with the code INVALID_LEASE if there is no lease, if it comes
         from a store, or if the end is out of range; RandflakeError with FORKED or CLOSED.

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 CLOSING = {1053, 1079, 1927, 4031}
-"""Errors after which the server closes the connection: it shuts down, or somebody has ended it."""
+"""Errors after which the server closes the connection: it is shutting down, or somebody has ended
+the connection."""
 
 IN_TRANSACTION = 1568
-"""The error of a change to a transaction that runs."""
+"""The error of changing a running transaction."""
 
 
 def opener(address: _urls.Address) -> Callable[[], Adapter]:
@@ -63,11 +64,11 @@ class OwnMysql(Mysql):
             return super().run(text, parameters)
         except Unavailable as error:
             self.discard()
-            # Once more only if nothing runs any more: each operation may be repeated.
+            # Tried once more only if nothing is running any longer: any operation may be repeated.
             if not is_old or isinstance(error, Silent):
                 raise
         finally:
-            if is_gevents("socket"):  # a socket is good for the thread alone that has opened it
+            if is_gevents("socket"):  # a socket works only for the thread that has opened it
                 self.discard()
         return super().run(text, parameters)
 
@@ -96,7 +97,7 @@ class OwnMysql(Mysql):
         place = {"unix_socket": host} if host.startswith("/") else {"host": host, "port": port}
         context = None
         if address.tls:
-            # Checked by the machine's certificates, or by those that the URL names.
+            # Checked against the machine's certificates, or the ones that the URL names.
             context = ssl.create_default_context(cafile=address.options.get("sslrootcert"))
             context.check_hostname = address.options["ssl-mode"] != "VERIFY_CA"
         # The server gives up what this client no longer waits for.
@@ -106,7 +107,7 @@ class OwnMysql(Mysql):
             user=address.user,
             password=address.password or "",
             database=address.database,
-            # What is left out, it would take from a file that a server may share.
+            # It would take whatever is left out from a file that a server may share.
             read_default_file=None,
             autocommit=True,
             charset="utf8mb4",
@@ -120,7 +121,7 @@ class OwnMysql(Mysql):
 
 
 class Silent(Unavailable):
-    """No answer came in time: for all that is known the server is still at it."""
+    """No answer came in time: the server may still be working on it."""
 
 
 def _ask(connection: Any, text: str, parameters: list[str]) -> Rows:
@@ -153,10 +154,10 @@ Steps: TypeAlias = Generator[tuple[str, tuple[str, ...] | None], Rows, Rows]
 def steps_of(text: str, parameters: list[str]) -> Steps:
     """Yields what to run, and is sent the answer to each, or thrown the error.
 
-    Returns the answer to the statement, which is committed by itself whatever the settings of the
-    connection are. Asks the server about these: not every driver knows what it last said.
+    Returns the answer to the statement, which is committed by itself no matter how the connection
+    is set. Asks the server about its settings: not every driver knows what the server last said.
     """
-    # Fails inside of one.
+    # Fails inside a transaction.
     yield "set transaction read write", None
     ((is_committed,),) = yield "select @@autocommit", None
     if is_committed == "0":
@@ -174,12 +175,12 @@ def steps_of(text: str, parameters: list[str]) -> Steps:
 
 def statement(text: str, parameters: list[str]) -> tuple[str, tuple[str, ...] | None]:
     """Returns a statement as these drivers take it."""
-    # No ? and no % is in one but for its parameters.
+    # A statement has ? and % only for its parameters.
     return text.replace("?", "%s"), tuple(parameters) or None
 
 
 def rows_of(found: Any, insert_id: int | None) -> Rows:
-    """Returns rows as text; of a statement without rows, the insert id of its answer."""
+    """Returns rows as text; for a statement without rows, the insert id of its answer."""
     if found is None:
         return [[str(insert_id or 0)]]
 
@@ -188,7 +189,7 @@ def rows_of(found: Any, insert_id: int | None) -> Rows:
             return value.decode()
         return None if value is None else str(value)
 
-    # A connection may make rows of its own.
+    # A connection may have its own kind of rows.
     cells = (row.values() if isinstance(row, dict) else row for row in found)
     return [[cell(value) for value in row] for row in cells]
 
@@ -198,7 +199,7 @@ def in_transaction() -> Refused:
 
 
 def failure(error: Exception, hidden: tuple[str, ...] = ()) -> Exception:
-    """Returns what an error of a driver is: what the server says, or why it says nothing."""
+    """Returns a driver's error as what the server reported, or why there is no answer."""
     error = getattr(error, "orig", None) or error  # of SQLAlchemy
     number = getattr(error, "errno", None) or (error.args[0] if error.args else None)
     message = without(hidden, error)
@@ -210,7 +211,7 @@ def failure(error: Exception, hidden: tuple[str, ...] = ()) -> Exception:
         return in_transaction()
     if "timed out" in message:
         return Silent(message)
-    # Those from 2000 on are the client's own.
+    # Numbers from 2000 on are the client's own.
     if number < 1000 or 2000 <= number < 3000 or number in CLOSING:
         return Unavailable(message)
     return Refused(str(number), message)

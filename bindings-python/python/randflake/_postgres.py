@@ -22,7 +22,7 @@ CANCELLING = 0.25
 
 
 class Silent(Unavailable):
-    """No answer came in time: for all that is known the server is still at it."""
+    """No answer came in time: the server may still be working on it."""
 
 
 def opener(address: _urls.Address) -> Callable[[], Adapter]:
@@ -31,7 +31,7 @@ def opener(address: _urls.Address) -> Callable[[], Adapter]:
 
 
 class Postgres:
-    """psycopg. Speaks to libpq itself, since a connection may have rows and types of its own."""
+    """psycopg. Uses libpq directly, since a connection may have its own kinds of rows and types."""
 
     server = "postgresql"
 
@@ -53,12 +53,12 @@ class Postgres:
 
 @contextlib.contextmanager
 def lent_by_engine(engine: Any) -> Iterator[psycopg.Connection[Any]]:
-    """Lends a connection of an Engine of SQLAlchemy, whose pool waits for as long as it likes."""
+    """Lends a connection of an Engine of SQLAlchemy, whose pool may wait without limit."""
     begun = time.monotonic()
     lent = engine.raw_connection()
     if time.monotonic() - begun > _urls.TIMEOUT:
         lent.close()
-        # Nobody may be waiting for the statement any more.
+        # Perhaps nobody is waiting for the statement any longer.
         raise Unavailable("the pool lent no connection in time")
     try:
         yield lent.driver_connection
@@ -86,7 +86,7 @@ class OwnPostgres(Postgres):
             return super().run(text, parameters)
         except Unavailable as error:
             self.discard()
-            # Once more only if nothing runs any more: each operation may be repeated.
+            # Tried once more only if nothing is running any longer: any operation may be repeated.
             if not idle_for_long or isinstance(error, Silent):
                 raise
         return super().run(text, parameters)
@@ -103,13 +103,14 @@ class OwnPostgres(Postgres):
 
         if self._connection is None and self._takes_options:
             try:
-                # Has the server end statements that were given up, as while the tables are locked.
-                # As an option of the connection: SET through a pooler would stay with a connection
-                # that the pooler gives to other clients later.
+                # Makes the server end statements that were given up, as while the tables are
+                # locked. This is an option of the connection: SET through a pooler would stay with
+                # a connection that the pooler later gives to other clients.
                 limit = int(_urls.TIMEOUT * 1000 * 5 / 6)
                 self._connection = self._connect(f"-c statement_timeout={limit}")
             except psycopg.OperationalError as error:
-                # A pooler that refuses options for a connection: statements are cancelled instead.
+                # This is a pooler that refuses options for a connection: statements are cancelled
+                # instead.
                 if not any(it in str(error) for it in ("startup parameter", "command-line option")):
                     raise
                 self._takes_options = False
@@ -129,7 +130,7 @@ class OwnPostgres(Postgres):
             user=address.user,
             password=address.password,
             dbname=address.database,
-            # What is left out, libpq takes from the environment, which would move the store.
+            # libpq takes whatever is left out from the environment, which would move the store.
             hostaddr="",
             options=options,
             target_session_attrs="any",
@@ -140,8 +141,8 @@ class OwnPostgres(Postgres):
 
 
 def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) -> Rows:
-    """Runs a statement in a transaction of its own, whatever the options of the connection."""
-    # Other threads wait for the connection, so none begins a transaction in between.
+    """Runs a statement in a transaction of its own, no matter how the connection is set."""
+    # Other threads wait for the connection, so none of them begins a transaction in between.
     if not connection.lock.acquire(timeout=_urls.TIMEOUT):
         raise Unavailable("the connection is in use by another thread")
     try:
@@ -151,7 +152,7 @@ def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) 
             connection.pgconn.send_query_params(text.encode(), values)
             result = _result(connection)
         except BaseException:
-            # The answer may still come, as one to the next statement.
+            # The answer may still arrive, as the answer to the next statement.
             connection.pgconn.finish()
             raise
         return rows_of(result, encoding)
@@ -160,7 +161,7 @@ def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) 
 
 
 def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
-    """Waits for the answer, and has the server give up what takes too long."""
+    """Waits for the answer, and makes the server give up what takes too long."""
     import psycopg
 
     pgconn = connection.pgconn
@@ -193,7 +194,7 @@ def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
 
 
 def check_idle(connection: Any) -> str:
-    """Refuses a connection of psycopg in which a statement would not be one of its own.
+    """Refuses a connection of psycopg in which a statement would not be a transaction of its own.
 
     Returns its encoding.
     """
@@ -216,7 +217,7 @@ def in_transaction() -> Refused:
 
 
 def can_cancel() -> bool:
-    """Returns whether a cancel has a time limit: with an older libpq it could wait without end."""
+    """Returns whether a cancel has a time limit: with an older libpq it could wait forever."""
     import psycopg
 
     return psycopg.capabilities.has_cancel_safe()
@@ -225,20 +226,20 @@ def can_cancel() -> bool:
 def is_unconfirmed(file: str | None) -> bool:
     """Returns whether a warning says that a commit no longer waits for its standbys.
 
-    Whoever cancels that wait: the statement succeeds all the same. The text is in the language of
-    the server, the name of PostgreSQL's source file is not.
+    No matter who cancels that wait, the statement still succeeds. The text is in the language of
+    the server, but the name of PostgreSQL's source file is not.
     """
     return file is not None and file.endswith("syncrep.c")
 
 
 UNCONFIRMED = "its wait for standbys was cancelled, and it may not be on them"
-"""Also where this module has cancelled the statement, which took too long."""
+"""Also where this module has cancelled the statement because it took too long."""
 
 
 def result_of(pgconn: Any) -> Generator[bool, None, psycopg.pq.abc.PGresult]:
     """Returns the result of the statement that was sent.
 
-    Yields before each wait for the socket, and whether to wait until it can be written as well.
+    Yields before each wait for the socket, with whether to wait until it is writable, too.
     """
     from psycopg.pq import DiagnosticField
 

@@ -110,15 +110,15 @@ class Randflake(Generator):
     131072 ids a second.
     secret: 16 bytes, or a str of 32 hex digits; see generate_secret.
     lease: the seconds that may be stamped; without one, all of them.
-    max_wait: how long a call may wait in all, 0 to 86400 seconds; 0 never waits. A batch gets the
-    seconds it needs for its size besides, unless it is 0.
+    max_wait: how long a call may wait in all, 0 to 86400 seconds; 0 never waits. Unless it is 0, a
+    batch also gets the seconds that its size needs.
     max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to 3600; needs a
     lease.
-    restart_safe: whether to skip the rest of the second in which the generator is made, in which
-    an earlier holder of the node id may have ended. Nothing is skipped while another generator of
-    this process with the same node ids, made earlier, is open. Has no effect with a lease.
+    restart_safe: whether to skip the rest of the second in which the generator is made, since an
+    earlier holder of the node id may have ended in it. Nothing is skipped while another generator
+    of this process with the same node ids, made earlier, is open. Has no effect with a lease.
     clock: for tests. An object with now(), unix seconds as int or float, and optionally
-    sleep(seconds), or a callable that is now. Its exceptions are raised as they are.
+    sleep(seconds), or a callable that does what now() does. Its exceptions are raised as they are.
 
     Raises InvalidArgumentError with the code INVALID_NODE, INVALID_SECRET, INVALID_LEASE or
     INVALID_ARGUMENT; RandflakeError with NODE_IN_USE if this process has the node id in a list
@@ -163,11 +163,11 @@ class Randflake(Generator):
 
         Make one for each process, and keep it: each call takes a lease of its own.
 
-        A background thread renews the lease at a third of its length. If a lease is lost, it is
-        replaced by another one, with other node ids. While the store is unavailable, the generator
-        works until its lease ends, then raises LEASE_UNAVAILABLE, and recovers by itself. A forked
-        child takes a lease of its own with its first call. close, the end of a with block and the
-        end of the process give the node ids back.
+        A background thread renews the lease at a third of its length. It replaces a lost lease with
+        another one, with other node ids. While the store is unavailable, the generator works until
+        its lease ends, then raises LEASE_UNAVAILABLE, and recovers by itself. A forked child takes
+        a lease of its own with its first call. close, the end of a with block and the end of the
+        process give the node ids back.
 
         store: the path of a SQLite file on a local disk, which is made if it is missing. Or a
         server: a URL, which is postgresql://, redis://, rediss://, etcd://host:port,host:port or
@@ -175,7 +175,7 @@ class Randflake(Generator):
         randflake.stores. With a URL a forked child connects again; with a client it raises FORKED.
         None for RANDFLAKE_STORE, a path or a URL.
         secret: 16 bytes, or a str of 32 hex digits; see generate_secret. None for RANDFLAKE_SECRET,
-        or for what is in the file RANDFLAKE_SECRET_FILE.
+        or for the contents of the file RANDFLAKE_SECRET_FILE.
         node_count: how many node ids, 1 to 16384; each adds 131072 ids a second. While the store
         has fewer free node ids, the generator works with fewer.
         ttl: the length of a lease in whole seconds, 1 to 86400 and at least six times max_skew;
@@ -186,13 +186,13 @@ class Randflake(Generator):
         acquire_timeout: how many seconds the first lease may take, 0 to 86400.
         max_wait: how long a call may wait in all, 0 to 86400 seconds, as in the constructor.
         max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to a third of
-        the ttl, and at most 3600; None for 10, or that third. It absorbs clocks that step back, and
+        the ttl, and at most 3600; None for 10, or that third. It absorbs clock steps backwards, and
         lets a burst borrow coming seconds.
         max_skew: by how many whole seconds clocks may differ; a namespace keeps what it was made
         with.
-        create: whether to make the namespace if it is not there, as "new", instead of init_store;
-        None does so in a file, which is made, too, and not in PostgreSQL or etcd. With False a file
-        that was lost is STORE_NOT_INITIALIZED, and not an empty store.
+        create: whether to create the namespace if it is missing, as "new", instead of init_store;
+        None does so in a file, which is also created, but not in PostgreSQL or etcd. With False, a
+        file that was lost is STORE_NOT_INITIALIZED, and not an empty store.
         allow_weak_store: whether to lease from a Redis or PostgreSQL that may lose what it has
         acknowledged. A file is refused with it.
         on_lease_change: called with a LeaseStatus after the first lease, after each change of its
@@ -230,17 +230,18 @@ class Randflake(Generator):
         allow_weak_store: bool = False,
         on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> LeasedRandflake:
-        """Makes a generator that leases its node ids with its first id, for a module to have.
+        """Makes a generator that leases its node ids with its first id, for use in a module.
 
-        Nothing is read and nothing is contacted here: a module with such a generator can be
-        imported without any setting, and by a server that forks its workers. The first id takes
-        the lease, as leased does, in each process. The secret is read with the first use, also of
-        inspect, which leases nothing, and the rest of the environment with the first id. A relative
-        path of a store is resolved here. Before the first id, node_ids is empty and lease is None.
+        This call reads and contacts nothing: a module with such a generator can be imported without
+        any setting, and by a server that forks its workers. The first id takes the lease, as leased
+        does, in each process. The secret is read with the first use, also of inspect, which leases
+        nothing, and the rest of the environment with the first id. A relative path of a store is
+        resolved here. Before the first id, node_ids is empty and lease is None.
 
-        The arguments are those of leased. Their errors come here, those of the secret and of the
-        environment with the first use. No first lease within acquire_timeout is LEASE_UNAVAILABLE,
-        with the store's error as its cause, or that error itself. The next call tries again.
+        The arguments are as in leased. Their errors are raised here, errors of the secret and of
+        the environment with the first use. If there is no first lease within acquire_timeout, the
+        call raises LEASE_UNAVAILABLE, with the store's error as its cause, or that error itself.
+        The next call tries again.
 
         >>> import os, tempfile
         >>> from randflake import Randflake, generate_secret
@@ -272,13 +273,13 @@ class Randflake(Generator):
         allow_weak_store: bool = False,
         on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> Opening[LeasedRandflake]:
-        """Makes a generator as leased does, for programs with an event loop, which never waits.
+        """Makes a generator as leased does, for programs with an event loop; it never waits.
 
         Await what it returns, or enter it with async with: the first lease is taken on a thread,
         and the end of the block gives the node ids back. For asyncio, uvloop and trio.
 
-        No call on the generator waits, except those that are awaited: while there is no id, each
-        raises a RetryLaterError at once. max_wait is for generate_many_async.
+        No call on the generator waits, except the awaited ones: while there is no id, each raises a
+        RetryLaterError at once. max_wait is for generate_many_async.
 
         store, secret and all options: as in leased.
 
@@ -312,8 +313,8 @@ class Randflake(Generator):
     def generate_many(self, n: SupportsIndex) -> list[int]:
         """Generates n ids, in the order in which they are claimed.
 
-        It takes a second for each 131072 ids of a node id. Where that is too long, have more node
-        ids, as by node_count.
+        It takes a second for each 131072 ids of a node id. If that is too long, use more node ids:
+        node_count.
 
         Raises what generate raises, and INVALID_ARGUMENT for an n that is negative, that takes more
         than an hour, that does not fit in memory, or that no second can hold if max_wait is 0. A
@@ -341,8 +342,8 @@ class Randflake(Generator):
 
         id: an int, or its text.
 
-        Every 64-bit number has such parts: they mean something only for ids made with this
-        secret. Works in a forked child and after close, too.
+        Every 64-bit number has these parts: they mean something only for ids made with this secret.
+        Works in a forked child and after close, too.
 
         Raises InvalidArgumentError with the code INVALID_ID.
         """
@@ -361,7 +362,7 @@ class Randflake(Generator):
         ids: a list of ints or texts, or anything else that holds them. An array or a column of
         64-bit integers is read at once.
 
-        Raises what decrypt raises, and INVALID_ARGUMENT for what holds nothing.
+        Raises what decrypt raises, and INVALID_ARGUMENT for something that is not a collection.
 
         >>> from randflake import Randflake
         >>> flake = Randflake(8, "dffd6021bb2bd5b0af676290809ec3a5")
@@ -385,7 +386,7 @@ class Randflake(Generator):
         """Turns the ids of a writable buffer into their sortable forms.
 
         buffer: native signed 64-bit integers without gaps, such as array.array("q") or a numpy
-        array of int64. A sortable form from 2**63 on is negative there: number % 2**64 is it.
+        array of int64. A sortable form from 2**63 on is negative there: number % 2**64 restores it.
 
         Raises InvalidArgumentError with the code INVALID_ARGUMENT for another kind of buffer.
 
@@ -413,7 +414,7 @@ class Randflake(Generator):
         raws: a list of unsigned 64-bit integers that came from decrypt, or anything else that holds
         them. An array or a column of 64-bit integers is read at once.
 
-        Raises what encrypt raises, and INVALID_ARGUMENT for what holds nothing.
+        Raises what encrypt raises, and INVALID_ARGUMENT for something that is not a collection.
 
         >>> from randflake import Randflake
         >>> flake = Randflake(8, "dffd6021bb2bd5b0af676290809ec3a5")
@@ -423,7 +424,7 @@ class Randflake(Generator):
     def encrypt_array(self, raws: _Int64Array) -> NDArray[np.int64]:
         """Returns the ids of many sortable forms as a numpy array; undoes decrypt_array.
 
-        raws: a row of native 64-bit integers, none of them negative, as for decrypt_array.
+        raws: an array of native 64-bit integers, none of them negative, as for decrypt_array.
 
         Raises what inspect_array of Inspector raises.
 
@@ -443,7 +444,7 @@ class Randflake(Generator):
 
 @type_check_only
 class LeasedRandflake(Randflake):  # type: ignore[misc]  # at run time it is a Randflake
-    """A Randflake of leased, or of leased_async, for type checkers."""
+    """A Randflake from leased or leased_async, for type checkers."""
 
     @property
     def lease(self) -> LeaseStatus | None: ...
@@ -452,8 +453,8 @@ class LeasedRandflake(Randflake):  # type: ignore[misc]  # at run time it is a R
 class Lease:
     """The seconds a generator may stamp: start up to, but not including, end_exclusive.
 
-    Both are absolute unix seconds from 1730000000 to 2803741824. One lease serves one process
-    life: never grant a node id a second that an earlier lease of it covered.
+    Both are absolute unix seconds from 1730000000 to 2803741824. A lease is for the life of one
+    process: never grant a node id a second that an earlier lease of it covered.
 
     Raises InvalidArgumentError with the code INVALID_LEASE if start is not before end_exclusive
     or either is out of range.
@@ -476,16 +477,16 @@ class Lease:
     def __reduce__(self) -> tuple[type[Lease], tuple[int, int]]: ...
 
 def after_restore() -> None:
-    """Says that this process may be one of several copies.
+    """Declares that this process may be one of several copies.
 
     Call it after the process was restored from a snapshot or a checkpoint, or its machine was
     cloned, and before it makes the next id.
 
     It does to the process what a fork does to a child. Leased generators, and Tickets, give up what
-    they had and begin anew with their next call (those of leased_async with ready). They release
-    nothing, since it may be in use in another copy. Manually assigned node ids raise FORKED, and so
-    does making a generator with one of them: give each copy node ids of its own. So does a store
-    that was passed as a client: make generators with a new client.
+    they had and start over with their next call (from leased_async, with ready). They release
+    nothing, since another copy may be using it. Generators with manually assigned node ids raise
+    FORKED, and so does making a generator with one of them: give each copy node ids of its own. A
+    store that was passed as a client raises FORKED, too: make generators with a new client.
 
     Call it in every copy, the original included, while no other thread makes ids.
 

@@ -34,7 +34,7 @@ def opener(address: _urls.Address) -> Callable[[], Adapter]:
             ssl_ca_certs=address.options.get("sslrootcert"),
             socket_connect_timeout=_urls.TIMEOUT,
             socket_timeout=_urls.TIMEOUT,
-            # Not what took too long: for all that is known the server is still at it.
+            # Not for what took too long: the server may still be working on it.
             retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
         )
 
@@ -58,7 +58,7 @@ class Redis:
             with self._client.pipeline(transaction=False) as pipeline:
                 pipeline.execute_command(text, *parameters)
                 pipeline.execute_command("WAIT", replicas, milliseconds)
-                # What it would raise by itself repeats the statement, and the token in it.
+                # Its own exception would repeat the statement, with the token in it.
                 answer, confirmed = pipeline.execute(raise_on_error=False)
             for reply in (answer, confirmed):
                 if isinstance(reply, Exception):
@@ -78,12 +78,12 @@ class Redis:
             raise Unavailable(without(self._hidden, error)) from None
 
     def discard(self) -> None:
-        # Those in use are not ours: nothing is under way here.
+        # Connections in use are not ours: nothing is in progress here.
         self._client.connection_pool.disconnect(inuse_connections=False)
 
 
 class Cluster(Redis):
-    """A RedisCluster. A namespace is one key: all is asked of the node that has it."""
+    """A RedisCluster. A namespace is one key: all commands go to the node that has it."""
 
     def __init__(self, cluster: Any) -> None:
         super().__init__(None, hidden=())
@@ -105,12 +105,12 @@ class Cluster(Redis):
         self, text: str, parameters: list[str], run: Callable[[str, list[str]], _Answer]
     ) -> _Answer:
         if text == "EVAL":
-            self._key = parameters[2]  # what has no key is about the node of the script before it
+            self._key = parameters[2]  # without a key: the node of the script before it
         self._find_node()
         try:
             return run(text, parameters)
         except Unavailable:
-            # A replica may have taken its place. Whether it has is known only to the others.
+            # A replica may have taken its place. Only the others know whether it has.
             self._cluster.nodes_manager.initialize()
             raise
         except Refused as error:
@@ -132,7 +132,7 @@ class Cluster(Redis):
 def of_its_own(client: Any, module: Any) -> Any:
     """Returns a client with the settings of the application's, and with connections of its own.
 
-    The application's are never closed here: a task or a thread may be about to use one.
+    The application's connections are never closed here: a task or a thread may be about to use one.
     """
     pool = client.connection_pool
     own = module.ConnectionPool(connection_class=pool.connection_class, **pool.connection_kwargs)
@@ -146,7 +146,7 @@ class OwnRedis(Redis):
         try:
             return super().run(text, parameters)
         finally:
-            if is_gevents("socket"):  # a socket is good for the thread alone that has opened it
+            if is_gevents("socket"):  # a socket works only for the thread that has opened it
                 self.discard()
 
     rest = Redis.discard

@@ -1,6 +1,6 @@
-"""Threads of the system's, also where gevent has put greenlets in their place.
+"""System threads, also where gevent has replaced threads with greenlets.
 
-Imports next to nothing: an event loop waits for it.
+Imports almost nothing: an event loop waits for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def start_thread(call: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    """Makes a call on a thread of the system's, also where gevent has put greenlets in their place.
+    """Makes a call on a system thread, also where gevent has replaced threads with greenlets.
 
     The end of the process does not wait for it.
     """
@@ -26,7 +26,7 @@ def start_thread(call: Callable[..., object], arguments: tuple[Any, ...]) -> Non
 
 
 class Queue:
-    """Makes calls on at most so many threads, in their order. A call must not raise.
+    """Makes calls on at most this many threads, in their order. A call must not raise.
 
     Has no lock, which gevent might have replaced and a forked child would find taken.
     """
@@ -63,7 +63,7 @@ class Queue:
                 call = self._calls.popleft()
             except IndexError:
                 self._free.append(None)
-                # One that was added just before has found no thread.
+                # A call that was added just before has found no thread.
                 if self._calls and self._takes_thread():
                     continue
                 return
@@ -71,9 +71,9 @@ class Queue:
 
 
 def end_greenlets() -> None:
-    """Closes the descriptors of what has run greenlets in this thread, if anything has.
+    """Closes the descriptors of the hub that has run greenlets in this thread, if there is one.
 
-    Makes nothing that has not: two threads that make their first hub at a time wait for ever.
+    Does not make a hub: two threads that make their first hub at the same time wait forever.
     """
     if is_gevents("_thread"):
         hub = sys.modules["gevent._hub_local"].get_hub_if_exists()

@@ -18,13 +18,13 @@ class Tickets:
     """Hands out 1, 2, 3 and so on, from a named counter of a store, each number once.
 
     Make one with Tickets.leased(store, name), or with lazy or leased_async. There is no
-    constructor, since numbers come from a store alone.
+    constructor, since numbers come only from a store.
 
     It draws a block of numbers from the counter, hands them out without the store, and draws the
     next block on a thread before they are used up. Numbers of one process rise. Several processes
-    draw blocks of their own, so their numbers interleave, and gaps stay where a process was killed:
-    at most max_block numbers. A clean end gives back what is left. Only where a
-    process is copied while it runs, both have the same numbers for a minute.
+    draw blocks of their own, so their numbers interleave, and a process that is killed leaves a gap
+    of at most max_block numbers. A clean end gives back what is left. Only if a process is copied
+    while it runs do both copies have the same numbers, for a minute.
 
     Sequential numbers tell outsiders how many there are, and they can be guessed; Cloak hides them.
 
@@ -58,26 +58,26 @@ class Tickets:
         max_wait: float = 1.0,
         allow_weak_store: bool = False,
     ) -> Tickets:
-        """Draws the first block of a counter, and returns what hands out its numbers.
+        """Draws the first block of a counter, and returns the object that hands out its numbers.
 
-        A namespace of tickets is made once, by init_tickets. Its counters are made with their first
-        number.
+        init_tickets makes a namespace of tickets once; a counter is made with its first number.
 
         store: the path of a SQLite file, or the URL or the client of a server, as in
         Randflake.leased; None for RANDFLAKE_STORE.
-        name: of the counter, 1 to 200 bytes without spaces and control characters.
+        name: the name of the counter, 1 to 200 bytes without spaces and control characters.
         namespace: of the store. It belongs to tickets: leases need another one.
         start: the first number of a new counter, 1 to 2**53 - 1; 1 unless given. An existing
         counter must have this one.
-        step: by how much numbers rise, 1 to 2**53 - 1; 1 unless given; as start.
-        reserve_seconds: for how many seconds at the present rate there should be numbers when the
-        store is away, 0 to 86400. They last for half a minute at most, since the store has to
-        confirm each minute that they are still this process's.
-        min_block: how many numbers a block has at least, 1 to max_block.
-        max_block: how many a process has drawn and not handed out at most, 1 to 2**53 - 1: so many
-        a kill may lose.
-        create: whether to make the namespace if it is missing, for tests. A counter begins at its
-        start in a new namespace: where a store was lost, every number would come a second time.
+        step: by how much numbers rise, 1 to 2**53 - 1; 1 unless given. An existing counter must
+        have this one.
+        reserve_seconds: for how many seconds, at the current rate, numbers should last while the
+        store is unreachable, 0 to 86400. They last for half a minute at most, since the store has
+        to confirm each minute that they are still this process's.
+        min_block: the smallest number of numbers in a block, 1 to max_block.
+        max_block: the most numbers that a process has drawn and not handed out, 1 to 2**53 - 1, and
+        so the most that are lost when it is killed.
+        create: whether to make the namespace if it is missing, for tests. In a new namespace each
+        counter begins at its start: if a store was lost, every number would come a second time.
         acquire_timeout: how many seconds the first block may take, 0 to 86400.
         max_wait: how long a call may wait for a block, 0 to 86400 seconds; 0 never waits.
         allow_weak_store: whether to accept a Redis or PostgreSQL that may lose what it has
@@ -112,15 +112,16 @@ class Tickets:
         max_wait: float = 1.0,
         allow_weak_store: bool = False,
     ) -> Tickets:
-        """Makes an object that draws its first block with its first number, for a module to have.
+        """Makes an object that draws its first block with its first number, for use in a module.
 
-        Nothing is read and nothing is contacted here: a module with such an object can be imported
-        without any setting, and by a server that forks its workers. A relative path of a store is
-        resolved here.
+        This call reads and contacts nothing: a module with such an object can be imported without
+        any setting, and by a server that forks its workers. A relative path of a store is resolved
+        here.
 
-        The arguments are those of leased. Their errors come here, those of the environment with the
-        first number. No first block within acquire_timeout is LEASE_UNAVAILABLE, with the store's
-        error as its cause, or that error itself. The next call tries again.
+        The arguments are as in leased. Their errors are raised here, errors of the environment with
+        the first number. If there is no first block within acquire_timeout, the call raises
+        LEASE_UNAVAILABLE, with the store's error as its cause, or that error itself. The next call
+        tries again.
 
         >>> import tempfile
         >>> from randflake import Tickets
@@ -145,13 +146,13 @@ class Tickets:
         max_wait: float = 1.0,
         allow_weak_store: bool = False,
     ) -> Opening[Tickets]:
-        """Draws as leased does, for programs with an event loop, which never waits.
+        """Draws as leased does, for programs with an event loop; it never waits.
 
         Await what it returns, or enter it with async with: the first block is drawn on a thread,
         and the end of the block gives the rest back. For asyncio, uvloop and trio.
 
-        No call on the object waits, except those that are awaited: while there is no number, each
-        raises LEASE_UNAVAILABLE at once. max_wait is for generate_many_async.
+        No call on the object waits, except the awaited ones: while there is no number, each raises
+        LEASE_UNAVAILABLE at once. max_wait is for generate_many_async.
 
         store, name and all options: as in leased.
 
@@ -188,7 +189,7 @@ class Tickets:
         """Hands out n numbers, which rise. There may be gaps between them.
 
         n: 0 or more; more than max_block come from several blocks. An object of leased_async, which
-        does not wait for them, refuses so many with INVALID_ARGUMENT: await generate_many_async.
+        does not wait for them, refuses this many with INVALID_ARGUMENT: await generate_many_async.
 
         If the call fails, the numbers that it has taken are lost.
 
@@ -230,8 +231,8 @@ class Tickets:
     async def ready(self) -> None:
         """Returns as soon as a number is available, without blocking the event loop.
 
-        In a process that has no block yet it draws the first one, on a thread. While the store is
-        away, this goes on until it answers: use asyncio.timeout().
+        In a process that has no block yet, it draws the first one, on a thread. While the store is
+        unreachable, it waits until the store answers: use asyncio.timeout() to limit that.
 
         Raises what generate raises where waiting does not help, and LEASE_UNAVAILABLE if there is
         no first block within acquire_timeout.

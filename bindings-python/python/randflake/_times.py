@@ -22,12 +22,12 @@ def unix_ms_of(time: datetime) -> int | None:
     """Returns the millisecond of a datetime, rounded down; None without a time zone."""
     if time.utcoffset() is None:
         return None
-    # Not `time - _EPOCH`: what a subclass, as pendulum's, returns may not be divisible.
+    # Not `time - _EPOCH`: what a subclass, such as pendulum's, returns may not be divisible.
     return datetime.__sub__(time, _EPOCH) // timedelta(milliseconds=1)
 
 
 def clock_of(clock: object) -> tuple[object, object]:
-    """Returns what says the time by a clock, and what sleeps by it or None."""
+    """Returns the function that tells a clock's time, and the one that sleeps by it, or None."""
     now, sleep = getattr(clock, "now", None), getattr(clock, "sleep", None)
     if now is None:
         now, sleep = clock, None

@@ -1,4 +1,4 @@
-"""What the clients of all servers have in common: limits, and where a URL says that they are."""
+"""What the clients of all servers have in common: limits, and the address that a URL gives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from randflake.errors import StoreError
 
 TIMEOUT = 3.0
-"""Longest wait for a connection, and for an answer, in seconds."""
+"""The longest wait for a connection, and for an answer, in seconds."""
 
 
 def driver(module: str, extra: str) -> None:
@@ -24,10 +24,10 @@ def driver(module: str, extra: str) -> None:
 
 
 class Address(NamedTuple):
-    """What a URL says, as Rust has read it: a client is given these parts, and no URL."""
+    """The parts of a URL, as Rust has read it: a client is given these parts, not the URL."""
 
     server: str
-    """As that of an Adapter."""
+    """As in an Adapter."""
     hosts: list[tuple[str, int]]
     user: str | None
     password: str | None
@@ -37,7 +37,7 @@ class Address(NamedTuple):
     place: str
     """For people: a URL without its password."""
     key: str
-    """What URLs have in common for which one client does."""
+    """What URLs have in common that use a single client."""
 
     def __repr__(self) -> str:
         return f"Address({self.place})"

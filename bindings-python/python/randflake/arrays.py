@@ -1,4 +1,4 @@
-"""Arrays of numpy, which need not be installed."""
+"""Arrays of numpy, which does not have to be installed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PartsArray(NamedTuple):
     node_id: NDArray[np.uint32]
     """0 to 131071."""
     sequence: NDArray[np.uint32]
-    """0 to 131071, counted from 0 in each second of each node."""
+    """The zero-based index of the id within its node and second, 0 to 131071."""
 
 
 def empty_of(dtype: str) -> tuple[Callable[..., NDArray[Any]], np.dtype[Any]]:

@@ -45,12 +45,12 @@ _made: dict[str, LeasedRandflake] = {}
 def generator() -> LeasedRandflake:
     """Returns the generator of the project, which leases its node id with its first id.
 
-    It is made as RANDFLAKE in the settings says: a dict with what Randflake.lazy takes, in capital
-    letters, such as STORE, SECRET, NAMESPACE and TTL, or with SECRET_FILE, the path of a file with
-    the secret. What is not there comes from the environment: RANDFLAKE_STORE, RANDFLAKE_SECRET or
-    RANDFLAKE_SECRET_FILE, RANDFLAKE_NAMESPACE.
+    It is configured by RANDFLAKE in the settings: a dict with the arguments of Randflake.lazy in
+    capital letters, such as STORE, SECRET, NAMESPACE and TTL, or with SECRET_FILE, the path of a
+    file with the secret. What is missing comes from the environment: RANDFLAKE_STORE,
+    RANDFLAKE_SECRET or RANDFLAKE_SECRET_FILE, RANDFLAKE_NAMESPACE.
 
-    Raises ImproperlyConfigured for settings that are wrong.
+    Raises ImproperlyConfigured for wrong settings.
 
     >>> from django.test import override_settings
     >>> from randflake.django import generator
@@ -60,7 +60,7 @@ def generator() -> LeasedRandflake:
     """
     if not _made:
         try:
-            # The generator of a second thread that comes here is not used, and leases nothing.
+            # The generator of a second thread that gets here is not used, and leases nothing.
             _made.setdefault("generator", Randflake.lazy(**_options()))
         except (InvalidArgumentError, TypeError, OSError) as error:
             raise _wrong(error) from error
@@ -70,7 +70,7 @@ def generator() -> LeasedRandflake:
 def new_id() -> int:
     """Returns a new id of the project's generator: the default of a RandflakeField.
 
-    Raises what generate raises, and ImproperlyConfigured for settings that are wrong or missing.
+    Raises what generate raises, and ImproperlyConfigured for wrong or missing settings.
 
     >>> import tempfile
     >>> from django.test import override_settings
@@ -90,9 +90,9 @@ def new_id() -> int:
 
 
 class _Number(int):
-    """What the database has. It equals the text: Django compares it with attributes in places.
+    """The number in the database. It equals the text, since Django may compare it with attributes.
 
-    That is where it prefetches generic foreign keys, and where it sets many-to-many relations.
+    Django does so when it prefetches generic foreign keys, and when it sets many-to-many relations.
     """
 
     text: str
@@ -117,13 +117,14 @@ class RandflakeField(models.Field):
 
     The attribute of a model is the text; a number that it is set to becomes its text. Queries take
     a text, or an int for the number inside, as for a range of Snowflakes. A primary key is not
-    shown in forms and has new_id as its default; any other field has a default if it is given one.
+    shown in forms and has new_id as its default; any other field has a default only if you give it
+    one.
 
-    form: how the ids look outside; None for the plain text. It is no part of migrations.
+    form: how the ids look outside; None for the plain text. It is not part of migrations.
 
     Raises InvalidTypeError for another kind of form, and InvalidArgumentError with
     INVALID_ARGUMENT for a primary key with a cloak and no default. Queries raise
-    InvalidArgumentError with INVALID_ID, which is a ValueError, for a text that is no id.
+    InvalidArgumentError with INVALID_ID, which is a ValueError, for a text that is not an id.
 
     >>> from randflake.django import RandflakeField
     >>> from randflake.text import TextForm
@@ -148,7 +149,7 @@ class RandflakeField(models.Field):
         return "BigIntegerField"
 
     def get_lookup(self, lookup_name: str) -> Any:
-        """Returns what compares. What looks for parts of texts would see decimal digits."""
+        """Returns only lookups that compare: others would search in decimal digits."""
         lookup = super().get_lookup(lookup_name)
         return None if lookup and issubclass(lookup, PatternLookup | Regex) else lookup
 
@@ -167,7 +168,7 @@ class RandflakeField(models.Field):
         return int(value) if isinstance(value, _Number) else value
 
     def to_python(self, value: Any) -> str | None:
-        """Reads what comes from outside, which is a text: the numbers of JSON may be rounded."""
+        """Reads input from outside, which must be a text: the numbers of JSON may be rounded."""
         if value is not None:
             try:
                 self.form.decode(value)
@@ -177,11 +178,11 @@ class RandflakeField(models.Field):
         return text
 
     def formfield(self, **options: Any) -> Any:
-        # A CharField, as of any field.
+        # A CharField, as for any field.
         return super().formfield(**{"validators": [self.to_python], "empty_value": None, **options})
 
     class descriptor_class(DeferredAttribute):
-        """Has the attribute be the text, whatever it is set to."""
+        """Makes the attribute the text, no matter what it is set to."""
 
         def __set__(self, instance: Any, value: Any) -> None:
             instance.__dict__[self.field.attname] = self.field._outside(value)
@@ -191,7 +192,7 @@ class RandflakeField(models.Field):
 
 
 class _KeyAttribute(ForeignKeyDeferredAttribute):
-    """Has the attribute of a foreign key be the text, too: prefetching compares it with a `pk`."""
+    """Makes the attribute of a foreign key the text, too: prefetching compares it with a `pk`."""
 
     def __init__(self, field: Any, target: RandflakeField) -> None:
         super().__init__(field)
@@ -203,7 +204,7 @@ class _KeyAttribute(ForeignKeyDeferredAttribute):
 
 @RandflakeField.register_lookup
 class _InSearch(Exact):
-    """What `search_fields = ["=id"]` of the admin asks: other words are found nowhere."""
+    """The lookup of `search_fields = ["=id"]` in the admin: other words match nothing."""
 
     lookup_name = "iexact"
     prepare_rhs = False
@@ -217,7 +218,7 @@ class _InSearch(Exact):
 
 
 class IdConverter:
-    """Reads ids in URLs, and writes them. A text that is no id is a 404.
+    """Reads ids in URLs, and writes them. A text that is not an id is a 404.
 
     form: how the ids look; a class of your own may have another one.
 
@@ -242,7 +243,7 @@ class IdConverter:
     def to_python(self, value: str) -> str:
         """Returns the text as it is.
 
-        Raises InvalidArgumentError with the code INVALID_ID, which Django takes for no match.
+        Raises InvalidArgumentError with the code INVALID_ID, which Django treats as no match.
         """
         self.form.decode(value)
         return value
@@ -260,7 +261,8 @@ class IdConverter:
 class RetryLaterMiddleware(MiddlewareMixin):
     """Answers 503 with Retry-After while there is no id, also for Django REST framework.
 
-    That is where a view raises RetryLaterError, such as LEASE_UNAVAILABLE while the store is away.
+    That is when a view raises RetryLaterError, such as LEASE_UNAVAILABLE while the store is
+    unreachable.
 
         MIDDLEWARE = ["randflake.django.RetryLaterMiddleware", ...]
 
@@ -283,7 +285,7 @@ class RetryLaterMiddleware(MiddlewareMixin):
 def _options() -> dict[str, Any]:
     """Returns what Randflake.lazy takes.
 
-    Django's page of an error shows what functions have: this one fails without a secret.
+    Django's error page shows the variables of functions: this one fails without having the secret.
     """
     given = getattr(settings, "RANDFLAKE", {})
     if not isinstance(given, dict):
@@ -320,14 +322,14 @@ def _prepare_keys(sender: Any, **_: object) -> None:
 
 
 def _when_known(model: Any, field: Any, key: Any) -> None:
-    """Looks at what a key leads to, once that is loaded. It may be a foreign key itself."""
+    """Looks at the target of a key, once that is loaded. It may be a foreign key itself."""
 
     def prepare(_model: Any, related: Any) -> None:
         name = key.remote_field.field_name or related._meta.pk.name  # as Django will set it
         target = related._meta.get_field(name)
         if target.remote_field:
             _when_known(model, field, target)
-        # An attribute of another kind stays.
+        # Any other kind of attribute stays as it is.
         elif isinstance(target, RandflakeField) and (
             type(vars(model).get(field.attname)) is ForeignKeyDeferredAttribute
         ):
@@ -337,6 +339,6 @@ def _when_known(model: Any, field: Any, key: Any) -> None:
 
 
 for _models in apps.all_models.values():
-    for _model in _models.values():  # those of applications that were loaded before
+    for _model in _models.values():  # the ones of applications that were loaded before
         _prepare_keys(_model)
 class_prepared.connect(_prepare_keys)

@@ -81,7 +81,7 @@ class RandflakeError(Exception):
         return hash((type(self), self._fields()))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By default, exceptions are rebuilt from args alone.
+        # By default, exceptions are rebuilt only from args.
         notes = {"__notes__": self.__notes__} if hasattr(self, "__notes__") else {}
         return (type(self), self._fields(), self.__dict__ | notes)
 
@@ -97,7 +97,7 @@ class InvalidTypeError(InvalidArgumentError, TypeError):
 class RetryLaterError(RandflakeError):
     """No id is available within max_wait, but one will be later.
 
-    Its codes are SEQUENCE_EXHAUSTED, CLOCK_MOVED_BACK and LEASE_NOT_STARTED, and of a leased
+    Its codes are SEQUENCE_EXHAUSTED, CLOCK_MOVED_BACK and LEASE_NOT_STARTED, and for a leased
     generator without a lease LEASE_UNAVAILABLE, whose __cause__ is the error of the store, if there
     was one.
     """
@@ -105,7 +105,7 @@ class RetryLaterError(RandflakeError):
     retry_after: float
     """How many seconds after the failed call the same call can succeed.
 
-    With LEASE_UNAVAILABLE when it is worth another try: at most 5.
+    With LEASE_UNAVAILABLE, when another try makes sense: at most 5.
     """
 
     def __init__(self, message: str, code: _Code, retry_after: float) -> None:

@@ -1,4 +1,4 @@
-"""What is done with ids without making any: reading, hiding and text."""
+"""What can be done with ids without generating any: reading, hiding and text."""
 
 from randflake._randflake import (
     Cloak,

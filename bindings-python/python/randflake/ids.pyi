@@ -45,8 +45,8 @@ class Inspector:
     def inspect_array(self, ids: _Int64Array) -> PartsArray:
         """Reads many ids back, into one numpy array for each part.
 
-        ids: a row of native 64-bit integers, such as a numpy array of int64, or a column of pandas,
-        polars or pyarrow without nulls.
+        ids: an array of native 64-bit integers, such as a numpy array of int64, or a column of
+        pandas, polars or pyarrow without nulls.
 
         Raises InvalidArgumentError with the code INVALID_ARGUMENT for anything else, with
         INVALID_ID for an unsigned integer from 2**63 on, and ImportError where numpy is not
@@ -78,7 +78,7 @@ class Inspector:
         ids: a list of ints or texts, or anything else that holds them. An array or a column of
         64-bit integers is read at once.
 
-        Raises what decrypt raises, and INVALID_ARGUMENT for what holds nothing.
+        Raises what decrypt raises, and INVALID_ARGUMENT for something that is not a collection.
 
         >>> from randflake import Inspector
         >>> inspector = Inspector("dffd6021bb2bd5b0af676290809ec3a5")
@@ -102,7 +102,7 @@ class Inspector:
         """Turns the ids of a writable buffer into their sortable forms.
 
         buffer: native signed 64-bit integers without gaps, such as array.array("q") or a numpy
-        array of int64. A sortable form from 2**63 on is negative there: number % 2**64 is it.
+        array of int64. A sortable form from 2**63 on is negative there: number % 2**64 restores it.
 
         Raises InvalidArgumentError with the code INVALID_ARGUMENT for another kind of buffer.
 
@@ -134,7 +134,7 @@ class Inspector:
         raws: a list of unsigned 64-bit integers that came from decrypt, or anything else that holds
         them. An array or a column of 64-bit integers is read at once.
 
-        Raises what encrypt raises, and INVALID_ARGUMENT for what holds nothing.
+        Raises what encrypt raises, and INVALID_ARGUMENT for something that is not a collection.
 
         >>> from randflake import Inspector
         >>> inspector = Inspector("dffd6021bb2bd5b0af676290809ec3a5")
@@ -144,7 +144,7 @@ class Inspector:
     def encrypt_array(self, raws: _Int64Array) -> NDArray[np.int64]:
         """Returns the ids of many sortable forms as a numpy array; undoes decrypt_array.
 
-        raws: a row of native 64-bit integers, none of them negative, as for decrypt_array.
+        raws: an array of native 64-bit integers, none of them negative, as for decrypt_array.
 
         Raises what inspect_array of Inspector raises.
 
@@ -165,9 +165,9 @@ class Inspector:
 
 @final
 class Parts:
-    """What an id says to a holder of the secret: when, where and as which one it was made.
+    """The parts of an id, which a holder of the secret can read: time, node id and sequence.
 
-    The timestamp may lie up to the generator's max_drift ahead of the clock that made it. Parts
+    The timestamp may be up to the generator's max_drift ahead of the clock that made it. Parts
     compare equal, hash and pickle.
 
     >>> from randflake import Inspector
@@ -207,7 +207,7 @@ class Cloak:
 
     Each number has one hidden form and each hidden form one number, so nothing collides, and the
     database keeps the number and its index. Hiding does not authenticate: every 64-bit number
-    reveals to something. Look the number up, and check whether the caller may see it.
+    reveals some number. Look up the result, and check who may see it.
 
     Numbers are unsigned: one that a signed column shows as negative is number % 2**64 here. Hidden
     forms are signed, as ids of Randflake are, and half of them are negative.
@@ -252,7 +252,7 @@ class Cloak:
         numbers: a list of unsigned 64-bit integers, or anything else that holds them. An array or a
         column of 64-bit integers is read at once.
 
-        Raises what hide raises, and INVALID_ARGUMENT for what holds nothing.
+        Raises what hide raises, and INVALID_ARGUMENT for something that is not a collection.
 
         >>> from randflake import Cloak
         >>> cloak = Cloak("dffd6021bb2bd5b0af676290809ec3a5", "orders.id")
@@ -262,7 +262,7 @@ class Cloak:
     def hide_array(self, numbers: _Int64Array) -> NDArray[np.int64]:
         """Hides many numbers, and returns a numpy array.
 
-        numbers: a row of native 64-bit integers, none of them negative, such as a numpy array of
+        numbers: an array of native 64-bit integers, none of them negative, such as a numpy array of
         int64 or uint64, or a column of pandas, polars or pyarrow without nulls.
 
         Raises InvalidArgumentError with the code INVALID_ARGUMENT for anything else, with
@@ -307,7 +307,7 @@ class Cloak:
         ids: a list of what hide returned or its text, or anything else that holds them. An array or
         a column of 64-bit integers is read at once.
 
-        Raises what reveal raises, and INVALID_ARGUMENT for what holds nothing.
+        Raises what reveal raises, and INVALID_ARGUMENT for something that is not a collection.
         """
     def reveal_array(self, ids: _Int64Array) -> NDArray[np.uint64]:
         """Returns the numbers that were hidden as a numpy array; undoes hide_array.
@@ -341,7 +341,7 @@ def encode_strings(ids: Iterable[SupportsIndex]) -> list[str]:
     ids: a list of ints, or anything else that holds them. An array or a column of 64-bit integers
     is read at once.
 
-    Raises what encode_string raises, and INVALID_ARGUMENT for what holds nothing.
+    Raises what encode_string raises, and INVALID_ARGUMENT for something that is not a collection.
 
     >>> from array import array
     >>> from randflake import encode_strings
@@ -366,7 +366,7 @@ def decode_strings(texts: Iterable[str]) -> list[int]:
 
     texts: a list of str, or anything else that holds them.
 
-    Raises what decode_string raises, and INVALID_ARGUMENT for what holds nothing.
+    Raises what decode_string raises, and INVALID_ARGUMENT for something that is not a collection.
 
     >>> from randflake import decode_strings
     >>> decode_strings(["3vgoe12ccb8gh", "fvvvvvvvvvvvv"])

@@ -1,4 +1,4 @@
-"""The state of leases: of a generator's own, and of all that a store has granted."""
+"""The state of leases: a generator's own, and all that a store has granted."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class LeaseStatus(NamedTuple):
     state: Literal["holding", "waiting", "retrying", "expired", "stopped"]
     """"holding" while all is well.
 
-    "waiting" if the lease is held and no id comes within a second, as while the clock is behind the
-    last id of a Snowflake: last_error says why, and its retry_after when there is one.
-    "retrying" if the store did not grant what it was last asked, or a lease was lost: the generator
-    works until the end of what it has. "expired" if the lease is over: there are no ids, and the
-    store is asked again. "stopped" if it will not be.
+    "waiting" if the lease is held but no id is available within a second, as while the clock is
+    behind the last id of a Snowflake: last_error says why, and its retry_after says when one is.
+    "retrying" if the store did not grant the last request, or a lease was lost: the generator works
+    until the end of its lease, and asks the store again. "expired" if the lease has ended: there
+    are no ids, and the generator asks the store again. "stopped" if it will not ask again.
     """
     node_ids: tuple[int, ...]
     """The node ids, sorted."""
@@ -44,7 +44,7 @@ class LeaseStatus(NamedTuple):
     end_exclusive: int
     """The first unix second after the lease."""
     seconds_left: float
-    """The time to that end by the machine's clock; 0 if it is over."""
+    """The time to that end by the machine's clock; 0 if it has passed."""
     renewals: int
     """How many renewals the store has granted."""
     losses: int
@@ -55,7 +55,7 @@ class LeaseStatus(NamedTuple):
     None while all is well.
     """
     last_error_at: int | None
-    """The unix second of that, on the machine's clock; while "waiting", of this status."""
+    """The unix second of last_error, on the machine's clock; while "waiting", of this status."""
     store: str
     """Which store: the absolute path of a file; the URL of a server without its password, as
     postgresql://app@db.example.com:5432/app; of a client, "postgresql", "mysql", "redis"
@@ -64,11 +64,11 @@ class LeaseStatus(NamedTuple):
     namespace: str
     """The namespace of the store."""
     replacements: int
-    """How often other node ids took the place of lost ones."""
+    """How often lost node ids were replaced by others."""
 
 
 class Metrics(NamedTuple):
-    """What a generator has done in this process; all but the skew only rises.
+    """What a generator has done in this process; all numbers but the skew only rise.
 
     >>> from randflake import Randflake, generate_secret
     >>> flake = Randflake(5, generate_secret())
@@ -80,14 +80,14 @@ class Metrics(NamedTuple):
     ids_generated: int
     """How many ids were claimed.
 
-    A thread claims up to 127 ids ahead for its next calls of generate, so it is a little more than
-    were returned.
+    A thread claims up to 127 ids ahead for its next calls of generate, so this is slightly more
+    than were returned.
     """
     waits: dict[str, int]
     """How many calls waited, by the code of what they waited for.
 
-    SEQUENCE_EXHAUSTED, CLOCK_MOVED_BACK and LEASE_NOT_STARTED; of a leased generator
-    LEASE_UNAVAILABLE as well.
+    SEQUENCE_EXHAUSTED, CLOCK_MOVED_BACK and LEASE_NOT_STARTED; for a leased generator also
+    LEASE_UNAVAILABLE.
     """
     store_requests: int | None
     """How many requests to the store were answered or failed; None with manually assigned ids."""
@@ -107,8 +107,9 @@ class NodeStatus(NamedTuple):
     state: Literal["held", "expired", "free"]
     """"held" while a process holds it.
 
-    "expired" if its lease is over and was not given back: the holder is gone, or has no connection.
-    "free" if it was given back. An expired one can be leased at once, a free one from its end on.
+    "expired" if its lease has ended and was not given back: the holder is gone, or has no
+    connection. "free" if it was given back. An expired one can be leased at once, a free one from
+    its end on.
     """
     start: int
     """The first unix second of the last lease."""
@@ -119,7 +120,7 @@ class NodeStatus(NamedTuple):
     is_far: bool
     """Whether only a wrong clock can have set that end: see repair_lease."""
     note: str
-    """What the last holder says of itself: its host name and process id. Not to be trusted."""
+    """What the last holder reported: its host name and process id. Do not trust it."""
 
 
 class StoreLimits(NamedTuple):
@@ -147,9 +148,9 @@ class StoreStatus(NamedTuple):
     held: int
     """How many node ids are held."""
     waiting: int
-    """How many were given back, with an end that is still to come."""
+    """How many were given back, with an end in the future."""
     free: int
-    """How many can be leased now, were it not for a quarantine: the headroom."""
+    """How many could be leased now without a quarantine: the headroom."""
     far: int
     """How many have an end that only a wrong clock can have set."""
     floor: int
@@ -159,7 +160,7 @@ class StoreStatus(NamedTuple):
     incarnation_changed: bool
     """Whether the server is no longer the one that granted these leases.
 
-    The next request of a generator fences the namespace then.
+    If so, the next request of a generator fences the namespace.
     """
     limits: StoreLimits
     """What the namespace was made with."""

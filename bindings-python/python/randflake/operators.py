@@ -1,6 +1,6 @@
-"""What an operator asks of a store: to make it, to list its leases and to repair them.
+"""Operations on a store for operators: making it, listing its leases and repairing them.
 
-Ctrl-C ends the wait for the answer; what was asked may still be done then.
+Ctrl-C ends the wait for the answer; the operation may still be carried out.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def init_store(
 ) -> None: ...
 
 
-@overload  # no call is this one: there are defaults only so that an error can name the words
+@overload  # never called like this: the defaults exist only so that an error can name the words
 def init_store(
     store: Never,
     secret: None = None,
@@ -85,23 +85,23 @@ def init_store(
 ) -> None:
     """Makes a namespace in a store, once, before its first lease.
 
-    Checks it if it is there, and changes nothing then. In PostgreSQL this makes the tables, too. A
-    SQLite file is made if it is missing; its first lease does that as well, as "new".
+    An existing one is checked, and stays as it is. In PostgreSQL this creates the tables, too. A
+    SQLite file is created if it is missing; its first lease does that, too, as "new".
 
-    Do not call it with each start or deploy: after a loss of the store "new" repeats ids.
+    Do not call it with each start or deploy: after a loss of the store, "new" repeats ids.
 
     store: the path of a SQLite file, or the URL or the client of a server, as in Randflake.leased.
     secret: 16 bytes, or a str of 32 hex digits: of all Randflake generators of this namespace.
     mode: "new" if this store has never had the namespace; "quarantine" if it may have had it and
-    lost it, as after a restart without its data, where the file was removed, or if you cannot tell:
-    it grants nothing then for ttl and max_skew, until every earlier lease is over. There is no
-    default.
+    lost it, as after a restart without its data or where the file was removed, or if you do not
+    know. It then grants nothing for ttl plus max_skew, until every earlier lease has ended.
+    Required.
     layout: instead of a secret, for Snowflake: a Layout with node ids, or the name of a preset.
     namespace: 1 to 200 bytes; one for each secret or layout.
-    ttl: how many whole seconds the longest lease has, 1 to 86400 and at least six times max_skew.
+    ttl: the longest lease in whole seconds, 1 to 86400 and at least six times max_skew.
     max_skew: by how many whole seconds clocks may differ.
-    node_ids: which node ids are leased, as "0-6,8-1023"; all others remain for generators that you
-    give one. None for all. set_node_ids changes them.
+    node_ids: which node ids are leased, as "0-6,8-1023"; the others are free for generators to
+    which you assign one. None for all. set_node_ids changes them.
     allow_weak_store: whether to accept a Redis or PostgreSQL that may lose what it has
     acknowledged.
 
@@ -156,7 +156,7 @@ def inspect_lease(
     *,
     namespace: str = "default",
 ) -> NodeStatus | None:
-    """Returns what a store has of one node id; None if it was never leased.
+    """Returns what a store knows of one node id; None if it was never leased.
 
     store, namespace: as in list_leases, and with its errors.
     node_id: 0 to the largest node id of the namespace.
@@ -176,10 +176,10 @@ def fence_store(
     *,
     namespace: str = "default",
 ) -> int:
-    """Stops a store from granting until earlier leases are over; returns that unix second.
+    """Stops a store from granting until earlier leases have ended; returns that unix second.
 
     Call it after a backup was restored, before anything starts: the store may have forgotten
-    leases. Leases that clearly run are renewed meanwhile.
+    leases. Leases that are clearly running are renewed meanwhile.
 
     store, namespace: as in list_leases, and with its errors.
 
@@ -202,17 +202,17 @@ def set_node_ids(
 ) -> int:
     """Sets which node ids a namespace leases, as for moving over from another generator.
 
-    Before a node id is added, stop the generator that had it and wait for twice max_skew and a
-    second: what it made later could repeat. That is 11 seconds, unless the namespace was made with
-    another max_skew. A node id that is left out is neither leased nor renewed from now on. A
-    generator that has it uses it until its lease ends, and leases another one.
+    Before you add a node id, stop the generator that had it and wait for twice max_skew plus a
+    second: ids that it made later could repeat. That is 11 seconds, unless the namespace was made
+    with another max_skew. A node id that is left out is no longer leased or renewed. A generator
+    that has it uses it until its lease ends, and leases another one.
 
     store, namespace: as in list_leases, and with its errors.
-    node_ids: all that are leased from now on, as "0-6,8-1023": 1 to 16 ranges of node ids that the
-    layout has.
+    node_ids: all node ids that are leased from now on, as "0-6,8-1023": 1 to 16 ranges of node ids
+    of the layout.
 
-    Returns the unix second from which on the node ids that were left out have no lease: until then
-    give them to nothing else.
+    Returns the unix second from which the node ids that were left out have no lease; do not use
+    them for anything else before then.
 
     >>> import tempfile
     >>> from randflake import Randflake, generate_secret, list_leases, set_node_ids
@@ -242,7 +242,7 @@ def repair_lease(
     this node id has a second at or after the new end, ids will repeat. Waiting is always safe.
 
     store, namespace: as in list_leases, and with its errors.
-    node_id: one whose lease has is_far.
+    node_id: a node id whose lease has is_far.
     end_exclusive: the new end, a unix second; None for the lowest, which is that bound.
 
     Raises InvalidArgumentError with the code INVALID_ARGUMENT if there is nothing to repair, or if
@@ -259,11 +259,11 @@ def repair_store(
 ) -> int:
     """Lowers the end of a quarantine that only a wrong clock can have set, and returns the new end.
 
-    As repair_lease, for the floor of a whole namespace, as if it had been fenced now. This function
-    trusts you: if any id has a second at or after the new floor, ids will repeat.
+    Like repair_lease, but for the floor of a whole namespace, as if it had been fenced now. This
+    function trusts you: if any id has a second at or after the new floor, ids will repeat.
 
     store, namespace: as in list_leases, and with the errors of repair_lease.
-    floor: the new one, a unix second; None for the lowest.
+    floor: the new floor, a unix second; None for the lowest.
     """
     return _randflake.repair_store(store, floor, namespace)
 
@@ -274,7 +274,7 @@ def release_lease(
     *,
     namespace: str = "default",
 ) -> int:
-    """Gives a node id back for a process that has ended for sure, and returns its end.
+    """Gives a node id back for a process that has certainly ended, and returns its new end.
 
     This function trusts you: if the holder, or a copy of its memory, is still running, ids will
     repeat. Waiting for the lease to expire is always safe.

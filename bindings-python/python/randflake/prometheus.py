@@ -1,11 +1,11 @@
-"""What generators and Tickets do, as numbers for Prometheus. Needs the package prometheus_client.
+"""Metrics of generators and Tickets for Prometheus. Needs the package prometheus_client.
 
     from randflake.prometheus import observe
 
     observe(flake)
 
-In multiprocess mode, where PROMETHEUS_MULTIPROC_DIR is set, custom collectors do not work. There
-each process writes its own numbers every five seconds, and at its end.
+In multiprocess mode, where PROMETHEUS_MULTIPROC_DIR is set, custom collectors do not work. In that
+mode each process writes its own numbers every five seconds, and at its end.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _REQUESTS_ARE = "How long requests to the store took."
 _BUILD = "randflake_build_info"
 _BUILD_IS = "The version of the package."
 
-# By name: what it is, and the label besides the name of the generator or of the counter.
+# By name: what it is, and the label in addition to the name of the generator or of the counter.
 _COUNTERS = {
     "randflake_ids_generated": ("Ids that were claimed.", None),
     "randflake_waits": ("Calls that waited, by the code of what they waited for.", "reason"),
@@ -64,7 +64,7 @@ _COUNTERS = {
         "code",
     ),
 }
-# By name: what it is, and how several processes make one number.
+# By name: what it is, and how the numbers of several processes are combined.
 _GAUGES: dict[str, tuple[str, Literal["livemin", "livemostrecent", "livesum", "max"]]] = {
     _REMAINING: ("Time to the end of the lease.", "livemin"),
     _SKEW: ("The store's clock minus this machine's.", "livemostrecent"),
@@ -76,11 +76,12 @@ _GAUGES: dict[str, tuple[str, Literal["livemin", "livemostrecent", "livesum", "m
 def observe(
     flake: _Observed, *, name: str | None = None, registry: CollectorRegistry = REGISTRY
 ) -> None:
-    """Shows what a generator, or a Tickets, does in a registry, until the end of the process.
+    """Adds the metrics of a generator or a Tickets to a registry, until the end of the process.
 
     flake: any generator; one with manually assigned node ids has fewer numbers. Or a Tickets.
     name: the value of the label "generator", which tells several generators of a process apart;
-    "default" unless given. Of a Tickets, that of the label "counter"; its own name unless given.
+    "default" unless given. For a Tickets, the value of the label "counter"; its own name unless
+    given.
     registry: where it is shown; not used in multiprocess mode.
 
     Raises InvalidArgumentError with INVALID_ARGUMENT if another open one has that name.
@@ -127,10 +128,10 @@ def _is_open(known: _Observed) -> bool:
 
 
 class _Reading:
-    """What was done so far."""
+    """What has been done so far."""
 
     def __init__(self, flake: _Observed) -> None:
-        # By name of the metric, and value of the label besides that of the name.
+        # By name of the metric, and value of the label other than the name's.
         self.counters: dict[tuple[str, str], float] = {}
         self.gauges: dict[str, float] = {}
         self.requests: tuple[int, float] | None = None
@@ -210,12 +211,12 @@ def _families(readings: dict[_Key, _Reading]) -> Iterator[Metric]:
 class _Files:
     """Writes the numbers of this process for multiprocess mode.
 
-    A forked child inherits it and goes on with files of its own, which prometheus_client opens.
+    A forked child inherits it and continues with files of its own, which prometheus_client opens.
     """
 
     def __init__(self) -> None:
         self.flakes: dict[_Key, _Observed] = {}
-        # Of no registry: what is scraped is read from the files.
+        # In no registry: scrapes read the files.
         self._counters = {
             metric: Counter(metric, text, _labels(metric, label), registry=None)
             for metric, (text, label) in _COUNTERS.items()
@@ -244,11 +245,11 @@ class _Files:
             if _REMAINING in reading.gauges:
                 self._leased.add(key)
             elif key in self._leased:
-                # Closed, or a child that needs no lease yet: no reason for an alert.
+                # Closed, or a child that does not need a lease yet: no reason for an alert.
                 self._gauges[_REMAINING].labels(name).set(math.inf)
 
     def skip(self) -> None:
-        """Takes as written what a forked child has of its parent, which writes that itself."""
+        """Treats what a forked child has from its parent as written: the parent writes that."""
         for (_, name), flake in self.flakes.items():
             reading = _Reading(flake)
             for (metric, value), count in reading.counters.items():
@@ -263,7 +264,8 @@ class _Files:
         requests, seconds = reading.requests
         count = self._growth((_REQUESTS, name, "count"), requests)
         total = self._growth((_REQUESTS, name, "sum"), seconds)
-        # A Summary takes one after the other: so many with their mean are as many with their sum.
+        # A Summary takes one value after another: this many values of their mean give the same
+        # count and sum.
         for _ in range(round(count)):
             self._requests.labels(name).observe(total / count)
 
@@ -271,14 +273,14 @@ class _Files:
         """Returns by how much a count has grown since it was last written."""
         before = self._written.get(key, 0)
         self._written[key] = now
-        # It begins again at zero where another generator has got the name.
+        # It starts over at zero if another generator has taken the name.
         return now - before if now >= before else now
 
 
 _collectors: WeakKeyDictionary[CollectorRegistry, _Collector] = WeakKeyDictionary()
 _files: _Files | None = None
 
-# Held by every thread that reads or writes here, and by a fork: so a child finds it free.
+# Held by every thread that reads or writes here, and during a fork: so a child finds it free.
 _lock = threading.Lock()
 
 

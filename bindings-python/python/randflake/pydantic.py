@@ -34,7 +34,7 @@ __all__ = ["AsText", "Id", "TextId"]
 
 _EXAMPLE = 4594531474933654033
 
-# The frames of these say what is read.
+# The frames of these functions show what is read.
 _MODEL_FROM_JSON = BaseModel.model_validate_json.__func__.__code__  # type: ignore[attr-defined]
 _MODEL_FROM_PYTHON = BaseModel.model_validate.__func__.__code__  # type: ignore[attr-defined]
 _FROM_JSON = TypeAdapter.validate_json.__code__
@@ -43,16 +43,16 @@ _FROM_PYTHON = TypeAdapter.validate_python.__code__
 
 @dataclass(frozen=True, slots=True)
 class AsText:
-    """Says that an int of a Pydantic model is an id, and which text it has in JSON.
+    """Declares that an int of a Pydantic model is an id, and how its text looks in JSON.
 
-    Models take the text from JSON, and int or text from Python; in strict mode, int alone from
-    Python. They give int to Python and text to JSON. What is no id is a ValidationError of the type
-    "randflake_id".
+    Models take the text from JSON, and int or text from Python; in strict mode, only int from
+    Python. They give int to Python and text to JSON. Anything that is not an id is a
+    ValidationError of the type "randflake_id".
 
     form: the text form; without it, the plain one.
-    text_only: whether a number is refused from Python, too. FastAPI reads the JSON of a request to
-    Python objects before it asks Pydantic, so a number in a body, which the client may have
-    rounded, is refused only with this.
+    text_only: whether a number is refused from Python, too. FastAPI turns the JSON of a request
+    into Python objects before it calls Pydantic, so only this refuses a number in a body, which the
+    client may have rounded.
 
     Raises InvalidTypeError with the code INVALID_ARGUMENT.
 
@@ -76,7 +76,7 @@ class AsText:
     """Whether a number is refused from Python, too."""
 
     def __post_init__(self) -> None:
-        form_of(self.form)  # refuses what is no form
+        form_of(self.form)  # refuses what is not a form
         if not isinstance(self.text_only, bool):
             raise wrong_type("text_only must be a bool", self.text_only)
 
@@ -144,10 +144,10 @@ class AsText:
 
 
 def _is_of_json() -> bool:
-    """Whether a model with an `__init__` of its own, as each of SQLModel, is reading JSON.
+    """Whether a model with an `__init__` of its own, as every model of SQLModel, is reading JSON.
 
-    Pydantic calls that `__init__` with Python objects, and nothing but the callers tells that they
-    come from JSON.
+    Pydantic calls that `__init__` with Python objects, and only the callers show that they come
+    from JSON.
     """
     frame: FrameType | None = sys._getframe(1)
     called = frame
@@ -184,10 +184,10 @@ Id: TypeAlias = Annotated[int, AsText()]
 """
 
 TextId: TypeAlias = Annotated[int, AsText(text_only=True)]
-"""An id as Id, in what clients send: from Python, too, it is read from its text alone.
+"""Like Id, for what clients send: it is read only from its text, also from Python.
 
-FastAPI reads JSON to Python objects before it asks Pydantic: an Id in the body of a request would
-take a number, which the client may have rounded.
+FastAPI turns JSON into Python objects before it calls Pydantic: an Id in the body of a request
+would take a number, which the client may have rounded.
 
 >>> from pydantic import BaseModel
 >>> from randflake.pydantic import TextId

@@ -1,6 +1,6 @@
 """The names of the published `randflake.randflake`, version 2.1, for programs written for it.
 
-They were deprecated there, too: docs/guides/upgrading.md says what each name becomes.
+They were already deprecated there: docs/guides/upgrading.md says what each name becomes.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Generator:
     def time_source(self) -> Clock | None:
         """Returns the unix second; None for the machine's clock. Can be set at any time.
 
-        Setting what cannot be called raises ErrConsistencyViolation.
+        Setting something that cannot be called raises ErrConsistencyViolation.
         """
         return self._time_source
 
@@ -136,7 +136,7 @@ class Generator:
         return parts.timestamp, parts.node_id, parts.sequence
 
     def inspect_string(self, id_str: str) -> tuple[int, int, int]:
-        """Does so for a text: in any case, up to the first "=", modulo 2**64; "" is 0.
+        """Does the same for a text: in any case, up to the first "=", modulo 2**64; "" is 0.
 
         Raises ErrInvalidID.
         """

@@ -25,12 +25,12 @@ __all__ = ["IdsAsText", "RandflakeField"]
 
 
 class RandflakeField(serializers.Field):
-    """An id as its text. A number is refused, since JavaScript rounds it before it sends it.
+    """An id as its text. A number is refused, since JavaScript rounds it before sending.
 
     form: how ids look; None for the plain text.
 
-    Its value is the text, as that of a RandflakeField of a model. What it shows may be the number,
-    too.
+    Its value is the text, as with a RandflakeField of a model. It can also show a value given as a
+    number.
 
     >>> from randflake.rest_framework import RandflakeField
     >>> RandflakeField().to_representation(4594531474933654033)
@@ -40,7 +40,7 @@ class RandflakeField(serializers.Field):
     def __init__(self, *, form: TextForm | None = None, **options: Any) -> None:
         self.form = form_of(form)
         super().__init__(**options)
-        # For schemas: what is read has been compared already.
+        # For schemas: input has already been checked.
         self.validators.append(RegexValidator(self.form.pattern))
 
     def to_internal_value(self, data: Any) -> str:
@@ -58,8 +58,8 @@ class RandflakeField(serializers.Field):
 class IdsAsText:
     """Comes before ModelSerializer: ids are text, and so are the keys of relations.
 
-    Its fields are as above. Without it, a relation takes a number that was rounded. A serializer
-    without a model may have it for its PrimaryKeyRelatedFields.
+    Its fields are as above. Without it, a relation accepts a number that was rounded. A serializer
+    without a model may use it for its PrimaryKeyRelatedFields.
     """
 
     def get_fields(self) -> Any:
@@ -87,6 +87,6 @@ class IdsAsText:
 
 def _field_of_key(model: Any) -> RandflakeField | None:
     key = model._meta.pk
-    while key.remote_field:  # that of a model which inherits from another
+    while key.remote_field:  # the key of a model which inherits from another
         key = key.target_field
     return RandflakeField(form=key.form) if isinstance(key, _ModelField) else None

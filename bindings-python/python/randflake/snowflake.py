@@ -1,4 +1,4 @@
-"""Ids that sort by time: those of the Snowflake family, and those of Boundary's flake."""
+"""Ids that sort by time: ids of the Snowflake family, and of Boundary's flake."""
 
 from randflake._randflake import BoundaryFlake, Layout, RawParts, Snowflake
 

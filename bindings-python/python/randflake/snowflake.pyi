@@ -39,17 +39,17 @@ class Snowflake(Generator):
     of them, each worth ids_per_node ids a tick; 0 where the layout has no node ids.
     layout: a Layout, or the name of a preset.
     lease: the seconds that may be stamped; without one, all of them.
-    max_wait: how long a call may wait in all, 0 to 86400 seconds; 0 never waits. A batch gets the
-    ticks it needs for its size besides, unless it is 0.
+    max_wait: how long a call may wait in all, 0 to 86400 seconds; 0 never waits. Unless it is 0, a
+    batch also gets the ticks that its size needs.
     max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to 3600; needs a
-    lease. Ids that run ahead are out of order with those of other nodes.
-    restart_safe: whether to skip the rest of the tick in which the generator is made, in which
-    an earlier holder of the node id may have ended. Nothing is skipped while another generator of
-    this process with the same node ids, made earlier, is open. Has no effect with a lease.
+    lease. Ids that run ahead are out of order with ids of other nodes.
+    restart_safe: whether to skip the rest of the tick in which the generator is made, since an
+    earlier holder of the node id may have ended in it. Nothing is skipped while another generator
+    of this process with the same node ids, made earlier, is open. Has no effect with a lease.
     clock: for tests. An object with now(), unix seconds as int or float, and optionally
-    sleep(seconds), or a callable that is now. Its exceptions are raised as they are. A float is
-    rounded down: for the tick of a millisecond return (unix_ms + 0.5) / 1000, since unix_ms / 1000
-    may be a bit before it.
+    sleep(seconds), or a callable that does what now() does. Its exceptions are raised as they are.
+    A float is rounded down: for the tick of a millisecond return (unix_ms + 0.5) / 1000, since
+    unix_ms / 1000 may be a bit before it.
 
     Raises InvalidArgumentError with the code INVALID_NODE, INVALID_LEASE or INVALID_ARGUMENT;
     RandflakeError with LIFETIME_OVER if the layout has ended or is in its last tick, NODE_IN_USE if
@@ -101,14 +101,14 @@ class Snowflake(Generator):
         layout: a Layout with node ids, or the name of a preset. A namespace has one; its node ids
         are leased, or the lowest 131072 of them.
         node_count: how many node ids, 1 to max_nodes of the layout, each worth ids_per_node ids a
-        tick. While the store has fewer, the generator does with fewer.
-        ttl: for how many whole seconds a lease is asked, 1 to 86400, at least six times max_skew
-        and, where ticks are longer than a second, at least six of them; None for 300.
+        tick. While the store has fewer, the generator works with fewer.
+        ttl: the length of a lease in whole seconds, 1 to 86400, at least six times max_skew and,
+        where ticks are longer than a second, at least six of them; None for 300.
         namespace: 1 to 200 bytes; one for each layout. None for "default"; where the store is None,
         for RANDFLAKE_NAMESPACE.
         max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to a third of
-        the ttl, and at most 3600. It absorbs clocks that step back, and lets a burst borrow coming
-        ticks; ids that run ahead are out of order with those of other nodes.
+        the ttl, and at most 3600. It absorbs clock steps backwards, and lets a burst borrow coming
+        ticks; ids that run ahead are out of order with ids of other nodes.
         acquire_timeout, max_wait, max_skew, create, allow_weak_store: as in Randflake.leased.
 
         Raises what Randflake.leased raises; INVALID_ARGUMENT also if the namespace has another
@@ -141,10 +141,10 @@ class Snowflake(Generator):
         allow_weak_store: bool = False,
         on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> LeasedSnowflake:
-        """Makes a generator that leases its node ids with its first id, for a module to have.
+        """Makes a generator that leases its node ids with its first id, for use in a module.
 
-        Nothing is read and nothing is contacted here; see Randflake.lazy. The arguments are those
-        of leased. LIFETIME_OVER comes here, LifetimeWarning with the first id.
+        This call reads and contacts nothing; see Randflake.lazy. The arguments are as in leased.
+        LIFETIME_OVER is raised here, LifetimeWarning with the first id.
 
         >>> import tempfile
         >>> from randflake import Snowflake
@@ -171,7 +171,7 @@ class Snowflake(Generator):
         allow_weak_store: bool = False,
         on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> Opening[LeasedSnowflake]:
-        """Makes a generator as leased does, for programs with an event loop, which never waits.
+        """Makes a generator as leased does, for programs with an event loop; it never waits.
 
         See Randflake.leased_async. store, layout and all options: as in leased.
 
@@ -192,8 +192,8 @@ class Snowflake(Generator):
     def generate(self) -> int:
         """Generates an id: an unsigned 64-bit integer.
 
-        It is larger than every one that this thread was given before, where the layout has its
-        time on top; with several node ids, where those lie above the sequence.
+        It is larger than every earlier one of this thread, where the layout has its time on top;
+        with several node ids, where those are above the sequence.
 
         Raises RetryLaterError if none is available within max_wait (SEQUENCE_EXHAUSTED,
         CLOCK_MOVED_BACK, LEASE_NOT_STARTED; of a leased generator LEASE_UNAVAILABLE, with the
@@ -228,7 +228,7 @@ class Snowflake(Generator):
 
 @type_check_only
 class LeasedSnowflake(Snowflake):  # type: ignore[misc]  # at run time it is a Snowflake
-    """A Snowflake of leased, or of leased_async, for type checkers."""
+    """A Snowflake from leased or leased_async, for type checkers."""
 
     @property
     def lease(self) -> LeaseStatus | None: ...
@@ -253,7 +253,7 @@ class Layout:
     compare equal, hash and pickle.
 
     Raises InvalidArgumentError with the code INVALID_ARGUMENT if there is no such preset, or the
-    description does not hold together.
+    description is inconsistent.
 
     >>> from randflake import Layout
     >>> Layout("discord").inspect(175928847299117063)
@@ -342,16 +342,17 @@ class Layout:
         """
     @property
     def negative_from(self) -> int | None:
-        """The unix millisecond from which on ids are negative in a signed column.
+        """The unix millisecond from which ids are negative in a signed column.
 
-        None if they never are, or if another field than the time decides it.
+        None if they never are, or if a field other than the time decides it.
         """
     def inspect(self, raw: SupportsIndex) -> RawParts:
         """Reads an id: its time, node id and sequence.
 
         raw: an unsigned 64-bit integer.
 
-        Whatever has no bits outside the fields has parts; whether it is an id, they do not say.
+        Every number without bits outside the fields has parts: reading does not show whether it is
+        an id.
 
         Raises InvalidArgumentError with the code INVALID_ID.
         """
@@ -374,12 +375,12 @@ class Layout:
         175928847299117063
         """
     def first_id_at(self, unix_ms: SupportsIndex | _datetime) -> int:
-        """Returns the smallest id of the tick at a time, to find rows by their time of making.
+        """Returns the smallest id of the tick at a time.
 
         unix_ms: unix milliseconds or an aware datetime.
 
-        Ids compare as unsigned numbers. In a signed column those of the time from negative_from on
-        come before all others.
+        Use it to find rows by the time at which their ids were made. Ids compare as unsigned
+        numbers. In a signed column, ids from negative_from on come before all others.
 
         Raises InvalidArgumentError with the code INVALID_ARGUMENT if the time is not the top
         field, so that ids are not in its order, or if it is outside the lifetime.
@@ -402,15 +403,15 @@ class Layout:
     def join_node(self, datacenter: SupportsIndex, worker: SupportsIndex) -> int:
         """Returns the node id of a datacenter and a worker (a worker and a process, for Discord).
 
-        Raises InvalidArgumentError with the code INVALID_NODE if node ids have no such parts, or
-        one is too large.
+        Raises InvalidArgumentError with the code INVALID_NODE if node ids do not have these parts,
+        or one is too large.
 
         >>> from randflake import Layout
         >>> Layout("twitter").join_node(11, 26)
         378
         """
     def split_node(self, node_id: SupportsIndex) -> tuple[int, int] | None:
-        """Returns the datacenter and the worker of a node id; None where it has no such parts.
+        """Returns the datacenter and the worker of a node id; None if it does not have these.
 
         Raises InvalidArgumentError with the code INVALID_NODE.
 
@@ -419,7 +420,7 @@ class Layout:
         (11, 26)
         """
     def remaining(self) -> float:
-        """Returns how many seconds the layout has left on the machine's clock; 0 once it is over.
+        """Returns how many seconds the layout has left on the machine's clock; 0 once it has ended.
 
         >>> from randflake import Layout
         >>> Layout("baidu").remaining()
@@ -431,7 +432,7 @@ class Layout:
 
 @final
 class RawParts:
-    """What a sortable id says: when, where and as which one it was made.
+    """The parts of a sortable id: time, node id and sequence.
 
     RawParts compare equal, hash and pickle.
 
@@ -471,7 +472,7 @@ class RawParts:
 class BoundaryFlake:
     """An id of Boundary's flake, of 128 bits: time, network address of the worker, sequence.
 
-    To read such ids and to convert them; they are not made here.
+    For reading and converting such ids; this package does not generate them.
 
     flake: its text in base 62, or its 16 bytes.
 

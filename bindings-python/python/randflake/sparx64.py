@@ -64,7 +64,7 @@ class Sparx64:
         return 8
 
     def destroy(self) -> None:
-        """Forgets the key. What is called afterwards raises ErrInvalidKey."""
+        """Forgets the key. Later calls raise ErrInvalidKey."""
         self._inspector = None
 
     def _cipher(self) -> Inspector:

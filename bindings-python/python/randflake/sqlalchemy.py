@@ -9,7 +9,7 @@
         __tablename__ = "post"
         id: Mapped[int] = mapped_column(IdType(), primary_key=True, default=flake.generate)
 
-With a form, attributes are texts, and the database holds numbers all the same.
+With a form, attributes are texts, but the database still holds numbers.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _OF_TEXTS = (
 
 
 class _Comparator(TypeDecorator.Comparator[Any], BigInteger.Comparator[Any]):
-    """Compares with numbers, whatever ids are outside.
+    """Compares with numbers, no matter what ids are outside.
 
     After an UPDATE or DELETE a Session looks for its rows by comparing attributes in Python, where
-    a number equals no text, and texts have another order. What is compared as another type, it
-    leaves to the database.
+    a number never equals a text, and texts sort differently. It leaves comparisons as another type
+    to the database.
     """
 
     __slots__ = ()
@@ -93,7 +93,7 @@ class _Comparator(TypeDecorator.Comparator[Any], BigInteger.Comparator[Any]):
 
 
 class _AttributeComparator(ColumnProperty.Comparator[Any]):
-    """Has `update().values(…)` take an id as the attribute shows it: a Session copies it there."""
+    """Makes `update().values(…)` take an id as the attribute shows it; a Session copies it."""
 
     __slots__ = ()
 
@@ -114,21 +114,21 @@ def _for_database(side: Any) -> Any:
 
 
 class IdType(TypeDecorator[Any]):
-    """An id: BIGINT in the database, and INTEGER in SQLite, which calls its 64 bits so.
+    """An id: BIGINT in the database, and INTEGER in SQLite, which is 64 bits there.
 
-    Outside, which is in attributes and results, it is an int, or with a form its text. Values of
-    queries and inserts may be either, so that a range of days is found by ids from a Layout.
+    Outside, that is in attributes and results, it is an int, or with a form its text. Values in
+    queries and inserts may be either, so you can find a range of days by ids from a Layout.
 
     form: how the id looks outside. With a Cloak in it, the number in the database is sortable, and
     the text hides it.
-    as_text: whether the id is its text outside without a form, too.
+    as_text: whether the id is also its text outside without a form.
 
-    A primary key is not numbered by the database: give it default=flake.generate. To have it
-    numbered, under a Cloak, say autoincrement=True.
+    A primary key is not numbered by the database: give it default=flake.generate. To let the
+    database number it, under a Cloak, set autoincrement=True.
 
-    Raises InvalidTypeError with the code INVALID_ARGUMENT. A value that is no id raises
-    InvalidArgumentError with INVALID_ID: where an attribute is set as it is, and within a statement
-    as the cause (`orig`) of sqlalchemy.exc.StatementError.
+    Raises InvalidTypeError with the code INVALID_ARGUMENT. A value that is not an id raises
+    InvalidArgumentError with INVALID_ID: directly where an attribute is set, and in a statement as
+    the cause (`orig`) of sqlalchemy.exc.StatementError.
 
     >>> from randflake.sqlalchemy import IdType
     >>> from randflake.text import TextForm
@@ -148,17 +148,17 @@ class IdType(TypeDecorator[Any]):
     comparator_factory = _Comparator
 
     def __init__(self, form: TextForm | None = None, as_text: bool = False) -> None:
-        form_of(form)  # refuses what is no form
+        form_of(form)  # refuses what is not a form
         if not isinstance(as_text, bool):
             raise wrong_type("as_text must be a bool", as_text)
         super().__init__()
-        # Under the names of the arguments: so they are in the keys of compiled statements.
+        # Named like the arguments, so that they are in the keys of compiled statements.
         self.form = form
         self.as_text = as_text
 
     @property
     def python_type(self) -> type[int | str]:
-        """The type of attributes, for those who ask a column for it."""
+        """The type of attributes, for code that asks a column for it."""
         return str if self._is_text else int
 
     @property
@@ -175,25 +175,26 @@ class IdType(TypeDecorator[Any]):
             return None
         if isinstance(value, str):
             return self._form.decode(value)
-        encode_string(value)  # refuses what is no id
+        encode_string(value)  # refuses what is not an id
         return operator.index(value)
 
     def process_result_value(self, value: Any, dialect: Dialect | None = None) -> Any:  # noqa: ARG002
-        """Returns what a number of the database is outside."""
+        """Returns the outside form of a number in the database."""
         if value is None or not self._is_text:
             return value
         return self._form.encode(value)
 
-    # What is no id is left alone: None, an expression in SQL, or what a statement will refuse.
+    # Anything that is not an id is left alone: None, an expression in SQL, or what a statement will
+    # refuse.
 
     def _number(self, value: Any) -> Any:
-        """Returns the number of an id or of its text, or those of a list."""
+        """Returns the number of an id or of its text, or the numbers of a list."""
         if isinstance(value, _ID):
             return self.process_bind_param(value)
         return [self._number(each) for each in value] if isinstance(value, _MANY) else value
 
     def _outside(self, value: Any) -> Any:
-        """Returns what an id, given as a number or as its text, is outside."""
+        """Returns the outside form of an id that is given as a number or as its text."""
         if isinstance(value, _ID):
             return self.process_result_value(self.process_bind_param(value))
         return value
@@ -224,18 +225,18 @@ def _prepare_attributes(mapper: Mapper[Any], mapped: Any) -> None:
             _convert_what_is_set(descriptor, column.type)
             if type(descriptor.comparator) is ColumnProperty.Comparator:
                 descriptor.comparator = _AttributeComparator(attribute, mapper)
-            # A foreign key may have got its type but now.
+            # A foreign key may have got its type only now.
             if column.foreign_keys and isinstance(column, Column):
                 _convert_default(column, column.type)
     for relation in mapper.relationships:
         for each in () if relation.secondary is None else relation.secondary.columns:
             for key in each.foreign_keys:
-                # No attribute makes the one face of an id from the other there.
+                # There, no attribute converts between the number and the text of an id.
                 _compare_forms(each, key, alike=True)
 
 
 def _convert_default(column: Column[Any], id_type: IdType) -> None:
-    """Has the default be what the id is outside: an attribute keeps it as it was made."""
+    """Makes the default the outside form of the id: an attribute keeps it as it was made."""
     default = column.default
     if isinstance(default, ColumnDefault):
         if default.is_callable:
@@ -246,7 +247,7 @@ def _convert_default(column: Column[Any], id_type: IdType) -> None:
 
 
 def _convert_what_is_set(attribute: Any, id_type: IdType) -> None:
-    """Has an attribute show what an id is outside as soon as it is set."""
+    """Makes an attribute show the outside form of an id as soon as it is set."""
 
     def convert(_: object, value: Any, *__: object) -> Any:
         return id_type._outside(value)
@@ -255,7 +256,7 @@ def _convert_what_is_set(attribute: Any, id_type: IdType) -> None:
 
 
 def _compare_forms(column: ColumnElement[Any], key: ForeignKey, *, alike: bool = False) -> None:
-    """Refuses a foreign key that would read another form: a Session takes one key for the other."""
+    """Refuses a foreign key that would read another form: a Session treats one key as the other."""
     try:
         types = (column.type, key.column.type)
     except NoReferenceError:

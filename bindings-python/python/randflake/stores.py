@@ -1,6 +1,6 @@
 """Stores with a server: how to run a statement with the client that you have.
 
-Rust says what to run and reads the answer. Here is only how each driver runs it.
+Rust says what to run and reads the answer. This module has only how each driver runs it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Adapter", "Refused", "Rows", "Source", "Unavailable", "source_of"]
 
 if TYPE_CHECKING:
-    # A psycopg connection is known by cursor and a redis.Redis by execute_command: they need not be
-    # installed to check types.
+    # A psycopg connection is recognized by cursor and a redis.Redis by execute_command, so they
+    # need not be installed to check types.
     class _HasCursor(Protocol):
         def cursor(self) -> object: ...
 
@@ -53,18 +53,18 @@ class Source(NamedTuple):
     """Where statements can be run."""
 
     server: str
-    """As that of an Adapter."""
+    """As in an Adapter."""
     open: Callable[[], Adapter]
     survives_fork: bool
-    """Whether open makes a connection of its own."""
+    """Whether open makes its own connection."""
     key: str | None = None
-    """Under which it is opened once in a process, for all generators."""
+    """The key under which it is opened once in a process, for all generators."""
     place: str | None = None
-    """Where it is, for people; else they read the kind of the server."""
+    """Where it is, for people; without it they see the kind of server."""
 
 
 def source_of(store: object) -> Source | None:
-    """Returns how to run statements on a store; None for what is no store with a server."""
+    """Returns how to run statements on a store; None if it is not a store with a server."""
     if isinstance(store, Source):
         return store
     if isinstance(store, str):
@@ -105,7 +105,7 @@ def source_of(store: object) -> Source | None:
             )
         from randflake._mysql import Mysql
 
-        # For all generators that are given it: nobody else may ask while one does.
+        # Shared by all generators that are given it: only one may ask at a time.
         guest = Mysql(lambda: contextlib.nullcontext(store))
         key = f"the connection {id(store)}"
         return Source("mysql", lambda: guest, survives_fork=False, key=key)
@@ -126,7 +126,7 @@ def source_of(store: object) -> Source | None:
     elif is_of(store, "redis.cluster", "RedisCluster"):
         from randflake._redis import Cluster
 
-        # One for each generator: each asks the node that has the key of its namespace.
+        # One for each generator: it asks the node that has the key of its namespace.
         return Source("redis", lambda: Cluster(store), survives_fork=False)
     elif type(store).__module__.partition(".")[0] in ("valkey", "glide", "glide_sync"):
         raise InvalidArgumentError(
@@ -140,14 +140,14 @@ def source_of(store: object) -> Source | None:
 
 
 def _source_of_url(text: str) -> Source | None:
-    """Returns how to run statements on the server of a URL; None for what is no such URL."""
+    """Returns how to run statements on the server of a URL; None if it is not such a URL."""
     from randflake._randflake import address_of
 
     parts = address_of(text)
     if parts is None:
         return None
     # The first connection imports these, on a thread: a child that is forked meanwhile would wait
-    # for ever where it imports them, too.
+    # forever if it imported them, too.
     import email.parser  # noqa: F401
     import encodings.idna  # noqa: F401
 
@@ -174,7 +174,7 @@ def _source_of_url(text: str) -> Source | None:
 
 
 def key_of(client: Any) -> str:
-    """Returns what tells a client of Redis from the others in use: all of a pool are one."""
+    """Returns what distinguishes a client of Redis from others; all clients of a pool are one."""
     return f"the pool {id(client.connection_pool)}"
 
 
@@ -229,7 +229,7 @@ BLOCKING = {"postgresql": ("psycopg",), "mysql": ("pymysql", "mysqldb", "mysqlco
 
 
 def check_engine(engine: Any, drivers: dict[str, tuple[str, ...]]) -> str:
-    """Refuses an engine of SQLAlchemy whose driver runs no statements here; returns the server."""
+    """Refuses a SQLAlchemy engine whose driver cannot run statements here; returns the server."""
     dialect = engine.dialect
     # For MariaDB there is a dialect of another name.
     server = "mysql" if dialect.name == "mariadb" else str(dialect.name)

@@ -5,8 +5,8 @@
     flake = FakeRandflake()
     flake.fail_next("LEASE_UNAVAILABLE", retry_after=2)
 
-They stand for what Randflake.leased, Snowflake.leased and Tickets.leased return. Never use them in
-production: each of them makes the ids, or the numbers, that the others make. Making one logs a
+They stand in for what Randflake.leased, Snowflake.leased and Tickets.leased return. Never use them
+in production: each of them makes the same ids, or numbers, as the others. Making one logs a
 warning.
 """
 
@@ -46,7 +46,7 @@ __all__ = ["FakeRandflake", "FakeSnowflake", "FakeTickets"]
 _Made = TypeVar("_Made")
 
 _SECRET = "3b7ee0c9154f48d2a6907c1d5fb82e64"
-"""Published, so that nobody takes it for a secret."""
+"""Published, so that nobody mistakes it for a secret."""
 
 _START = datetime(2025, 11, 20, 12, tzinfo=UTC)
 
@@ -64,7 +64,7 @@ class _SetClock:
         self.micros = _micros_of(start)
 
     def now(self) -> float:
-        # In the middle of a microsecond, since a float may be a little off.
+        # In the middle of a microsecond, since a float may be slightly off.
         return (self.micros + 0.5) / 1e6
 
     def sleep(self, seconds: float) -> None:
@@ -117,8 +117,8 @@ class _FakeGenerator(Fake):
     def time(self) -> float:
         """The time that its clock shows, in unix seconds.
 
-        Set it to unix seconds or to a datetime with a time zone. With a clock that was given it
-        cannot be set.
+        Set it to unix seconds or to a datetime with a time zone. It cannot be set if a clock was
+        given.
 
         >>> from randflake.testing import FakeRandflake
         >>> flake = FakeRandflake()
@@ -144,7 +144,7 @@ class _FakeGenerator(Fake):
         self.time = self.time + seconds
 
     def fail_next(self, code: _Code, *, retry_after: float = 1.0, times: int = 1) -> None:
-        """Lets the next call that would generate ids raise an error, as often as times says.
+        """Makes the next call that would generate ids raise an error, or the next times calls.
 
         code: LEASE_UNAVAILABLE (with the error of a store as its cause), SEQUENCE_EXHAUSTED,
         CLOCK_MOVED_BACK or LEASE_NOT_STARTED, which are a RetryLaterError with retry_after; or
@@ -167,12 +167,12 @@ class _FakeGenerator(Fake):
         self._fail_next(code, retry_after, times)
 
     def break_store(self, code: _Code = "STORE_UNAVAILABLE") -> None:
-        """Lets the store grant nothing from now on.
+        """Makes the store grant nothing from now on.
 
         The lease is "retrying" until its end, and then "expired": calls raise LEASE_UNAVAILABLE
-        then. Set the time to get there.
+        then. Advance the clock to get there.
 
-        code: that of a StoreError.
+        code: the code of a StoreError.
 
         >>> from randflake import RetryLaterError
         >>> from randflake.testing import FakeRandflake
@@ -239,7 +239,7 @@ class _FakeGenerator(Fake):
         )
 
     def extend_lease(self, end_exclusive: SupportsIndex) -> None:
-        """Raises INVALID_LEASE, as of any lease that comes from a store."""
+        """Raises INVALID_LEASE, as for any lease that comes from a store."""
         del end_exclusive
         raise InvalidArgumentError("a lease from a store is renewed by itself", "INVALID_LEASE")
 
@@ -294,7 +294,7 @@ class _FakeGenerator(Fake):
         self._tell()
 
     def _tell(self) -> None:
-        """Calls on_lease_change if the state is another one than it was told last."""
+        """Calls on_lease_change if the state has changed since the last call."""
         status = self._status()
         if status is None or status.state == self._told:
             return
@@ -304,16 +304,16 @@ class _FakeGenerator(Fake):
 
 
 class FakeRandflake(_FakeGenerator, _RandflakeMethods):  # type: ignore[misc]  # of a final class
-    """What stands for Randflake.leased in a test: no store, and the same ids in each run.
+    """Replaces the result of Randflake.leased in a test: no store, and the same ids in each run.
 
-    It has the methods and the errors of a real one, inside which there is one, and isinstance takes
-    it for a Randflake. All of them have one secret, node id and time unless you give others, and
-    then make the same ids. In a forked child it raises FORKED.
+    It has the methods and the errors of a real one, which it has inside, and isinstance takes it
+    for a Randflake. Unless you give others, all of them share one secret, node id and time, and
+    make the same ids. In a forked child it raises FORKED.
 
     start: what its clock shows first, unix seconds or a datetime with a time zone; None for
-    2025-11-20 12:00 in UTC. The clock stands still; where a call would wait, it goes on by as much
-    at once.
-    tick: by how many seconds the clock goes on after each call that has generated ids.
+    2025-11-20 12:00 in UTC. The clock stands still; where a call would wait, it advances by that
+    much at once.
+    tick: by how many seconds the clock advances after each call that has generated ids.
     clock: another clock instead, as in the constructor of Randflake, such as lambda: time.time()
     under freezegun.
     node_id: 0 to 131071, or a sequence of them.
@@ -362,23 +362,23 @@ class FakeRandflake(_FakeGenerator, _RandflakeMethods):  # type: ignore[misc]  #
 
     @staticmethod
     def leased(store: object = None, secret: Any = None, **options: Any) -> FakeRandflake:
-        """Stands for Randflake.leased: makes a fake of this secret.
+        """Stands in for Randflake.leased: makes a fake with this secret.
 
-        The store is not looked at, nor are the environment and options that mean nothing here.
+        Ignores the store, the environment, and options that mean nothing here.
         """
         del store
         return FakeRandflake(secret=_SECRET if secret is None else secret, **_kept(options))
 
     @staticmethod
     def lazy(store: object = None, secret: Any = None, **options: Any) -> FakeRandflake:
-        """Stands for Randflake.lazy; see leased."""
+        """Stands in for Randflake.lazy; see leased."""
         return FakeRandflake.leased(store, secret, **options)
 
     @staticmethod
     def leased_async(  # type: ignore[override]  # each makes its own
         store: object = None, secret: Any = None, **options: Any
     ) -> Opening[FakeRandflake]:
-        """Stands for Randflake.leased_async; see leased."""
+        """Stands in for Randflake.leased_async; see leased."""
         return Opened(FakeRandflake.leased(store, secret, **options))
 
     def generate_string(self) -> str:
@@ -391,9 +391,9 @@ class FakeRandflake(_FakeGenerator, _RandflakeMethods):  # type: ignore[misc]  #
 
 
 class FakeSnowflake(_FakeGenerator, _SnowflakeMethods):  # type: ignore[misc]  # of a final class
-    """What stands for Snowflake.leased in a test: no store, and the same ids in each run.
+    """Replaces the result of Snowflake.leased in a test: no store, and the same ids in each run.
 
-    As FakeRandflake; but a layout whose sequence begins at random has other ids in each run.
+    Like FakeRandflake, but a layout whose sequence begins at random has other ids in each run.
 
     layout: as in Snowflake.leased.
 
@@ -430,7 +430,7 @@ class FakeSnowflake(_FakeGenerator, _SnowflakeMethods):  # type: ignore[misc]  #
     def leased(
         store: object = None, layout: Layout | str = "twitter", **options: Any
     ) -> FakeSnowflake:
-        """Stands for Snowflake.leased; see FakeRandflake.leased."""
+        """Stands in for Snowflake.leased; see FakeRandflake.leased."""
         del store
         return FakeSnowflake(layout=layout, **_kept(options))
 
@@ -438,19 +438,19 @@ class FakeSnowflake(_FakeGenerator, _SnowflakeMethods):  # type: ignore[misc]  #
     def lazy(
         store: object = None, layout: Layout | str = "twitter", **options: Any
     ) -> FakeSnowflake:
-        """Stands for Snowflake.lazy; see FakeRandflake.leased."""
+        """Stands in for Snowflake.lazy; see FakeRandflake.leased."""
         return FakeSnowflake.leased(store, layout, **options)
 
     @staticmethod
     def leased_async(  # type: ignore[override]  # each makes its own
         store: object = None, layout: Layout | str = "twitter", **options: Any
     ) -> Opening[FakeSnowflake]:
-        """Stands for Snowflake.leased_async; see FakeRandflake.leased."""
+        """Stands in for Snowflake.leased_async; see FakeRandflake.leased."""
         return Opened(FakeSnowflake.leased(store, layout, **options))
 
 
 def _kept(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns those of the options of leased that mean something here."""
+    """Returns the options of leased that mean something here."""
     names = ("ttl", "namespace", "max_wait", "max_drift", "on_lease_change")
     return {name: options[name] for name in names if options.get(name) is not None}
 

@@ -5,7 +5,7 @@
 
     posts = TextForm("post", cloak=Cloak(secret, "posts.id"))
 
-Adapters of frameworks take a TextForm, so that one declaration holds for the whole application.
+Adapters of frameworks take a TextForm, so that one declaration applies to the whole application.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _DIGITS = "(0|[1-9a-v][0-9a-v]{0,11}|[1-9a-f][0-9a-v]{12})"
 class TextForm:
     """How the ids of a column look outside.
 
-    Without arguments as encode_string writes them. Two forms are equal if they have the same
+    Without arguments, as encode_string writes them. Two forms are equal if they have the same
     prefix and the same cloak.
 
-    prefix: what stands before each id and an underscore, so that a text tells of what it is the id:
-    1 to 63 of the characters a-z and _, not first and not last an underscore.
-    cloak: what hides the number, so that the number inside can be sortable, such as a Snowflake.
-    Inside is what a BIGINT holds: a number from 2**63 on is negative there.
+    prefix: what comes before an underscore and the id, so that a text shows what it identifies: 1
+    to 63 of the characters a-z and _, neither beginning nor ending with an underscore.
+    cloak: hides the number, so that the number inside can be sortable, such as a Snowflake. Inside
+    is what a BIGINT holds: a number from 2**63 on is negative there.
 
     Raises InvalidArgumentError with the code INVALID_ARGUMENT.
 
@@ -51,7 +51,7 @@ class TextForm:
     """
 
     prefix: str | None = None
-    """What stands before each id and an underscore, or None."""
+    """What comes before an underscore and the id, or None."""
     _: KW_ONLY
     cloak: Cloak | None = None
     """What hides the number, or None."""
@@ -93,7 +93,7 @@ class TextForm:
         """
         digits = encode_string(id)
         if self.cloak is not None:
-            # They are those of the unsigned number, and cloaks hide unsigned numbers.
+            # The digits are of the unsigned number, and cloaks hide unsigned numbers.
             digits = self.cloak.hide_string(int(digits, 32))
         return self._start + digits
 
@@ -125,7 +125,7 @@ class TextForm:
     def _start(self) -> str:
         return "" if self.prefix is None else f"{self.prefix}_"
 
-    # It never changes, and frameworks copy what fields are declared with; a cloak refuses that.
+    # It never changes, and frameworks copy what fields are declared with, which a cloak refuses.
     def __copy__(self) -> Self:
         return self
 

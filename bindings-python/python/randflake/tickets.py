@@ -40,10 +40,10 @@ class TicketsMetrics(NamedTuple):
     numbers_generated: int
     """How many numbers were handed out.
 
-    Also those few that threads dropped at the end of a block.
+    Includes the few that calls on several threads dropped at the end of a block.
     """
     reserve: int
-    """How many numbers were drawn and not handed out: what a kill would lose."""
+    """How many numbers are drawn and not handed out: the numbers that a kill would lose."""
     blocks_drawn: int
     """How many blocks were drawn."""
     waits: int
@@ -74,7 +74,7 @@ class CounterStatus(NamedTuple):
     blocks: int
     """How many blocks may still be given back."""
     must_be_fenced: bool
-    """Whether nothing is drawn before fence_tickets: the store may have lost blocks."""
+    """Whether nothing can be drawn before fence_tickets: the store may have lost blocks."""
 
 
 def init_tickets(
@@ -86,16 +86,16 @@ def init_tickets(
 ) -> None:
     """Makes a namespace of tickets in a store, once, before its first number.
 
-    Checks it if it is there, and changes nothing then. In PostgreSQL this makes the tables, too. A
-    SQLite file is made if it is missing.
+    An existing one is checked, and stays as it is. In PostgreSQL this creates the tables, too. A
+    SQLite file is created if it is missing.
 
-    Do not call it with each start or deploy: after a loss of the store "new" lets every counter
-    begin again.
+    Do not call it with each start or deploy: after a loss of the store, "new" makes every counter
+    start over.
 
     store: the path of a SQLite file, or the URL or the client of a server, as in Randflake.leased.
     mode: "new" if this store has never had the namespace; "quarantine" if it may have had it and
-    lost it: each counter has to be fenced then, before it gives a number. There is no default.
-    namespace: 1 to 200 bytes. It is for tickets alone, with any number of counters.
+    lost it: each counter must then be fenced before a number is drawn. Required.
+    namespace: 1 to 200 bytes. It is only for tickets, with any number of counters.
     allow_weak_store: whether to accept a Redis or PostgreSQL that may lose what it has
     acknowledged.
 
@@ -123,26 +123,26 @@ def fence_tickets(
     namespace: str = "tickets",
     allow_weak_store: bool = False,
 ) -> CounterStatus:
-    """Raises a counter, so that every number from now on is greater than above.
+    """Raises a counter, or makes it, so that every number from now on is larger than above.
 
     Call it where the store may have lost blocks, as by a restart without its data or a failover:
-    that is noticed by itself, and draws raise STORE_QUARANTINED until then. It makes a counter that
-    is missing. A restored backup, as of a file, can look as if nothing had happened: before
-    anything starts, fence the namespace (fence_store with namespace="tickets", or randflake lease
-    fence --namespace tickets), then each counter.
+    Randflake notices that by itself, and draws raise STORE_QUARANTINED until the fence. A restored
+    backup, as of a file, can look as if nothing had happened: before anything starts, fence the
+    namespace (fence_store with namespace="tickets", or randflake lease fence --namespace tickets),
+    then each counter.
 
     First stop everything that draws from the counter; start it again after the fence. A process
-    that runs on goes on with the numbers that it has. Fence above the greatest number in your
-    tables.
+    that still runs continues to hand out the numbers that it has. Fence above the largest number in
+    your tables.
 
     store, namespace, allow_weak_store: as in init_tickets.
-    name: of the counter.
+    name: the name of the counter.
     above: 0 to 2**53 - 1. A counter never falls.
-    start, step: as in Tickets.leased, of a counter that is missing.
+    start, step: as in Tickets.leased, for a counter that is missing.
 
     Raises InvalidArgumentError with the code INVALID_ARGUMENT; StoreError with
     STORE_NOT_INITIALIZED, STORE_UNAVAILABLE, WEAK_STORE or DRIVER_MISSING, or STORE_QUARANTINED
-    with the time to wait: a Redis that was the master before may still be drawn from.
+    with the time to wait, while numbers may still be drawn from a former Redis master.
 
     >>> import tempfile
     >>> from randflake import Tickets, fence_tickets, init_tickets
@@ -163,10 +163,10 @@ def list_tickets(
     namespace: str = "tickets",
     allow_weak_store: bool = False,
 ) -> list[CounterStatus]:
-    """Returns what a store has of each counter, sorted by name.
+    """Returns what a store knows of each counter, sorted by name.
 
-    store, namespace, allow_weak_store: as in init_tickets, and with its errors. A server is asked
-    for a hundred counters at a time.
+    store, namespace, allow_weak_store: as in init_tickets, and with its errors. Fetches a hundred
+    counters at a time from a server.
 
     >>> import tempfile
     >>> from randflake import Tickets, init_tickets, list_tickets
@@ -188,10 +188,10 @@ def show_tickets(
     namespace: str = "tickets",
     allow_weak_store: bool = False,
 ) -> CounterStatus | None:
-    """Returns what a store has of a counter; None if there is none of that name.
+    """Returns what a store knows of a counter; None if it is missing.
 
     store, namespace, allow_weak_store: as in init_tickets, and with its errors.
-    name: of the counter.
+    name: the name of the counter.
 
     >>> import tempfile
     >>> from randflake import Tickets, init_tickets, show_tickets

@@ -1,6 +1,6 @@
 """The names of the published `randflake.v2`, version 2.1, for programs that were written for it.
 
-Ids, errors and leases are as there; the machinery is that of `Randflake`. New programs use
+Ids, errors and leases are as in 2.1; the implementation is that of `Randflake`. New programs use
 `Randflake`: docs/guides/upgrading.md says what each name becomes.
 
 >>> import time
@@ -60,7 +60,7 @@ RANDFLAKE_MAX_SEQUENCE = _LAYOUT.max_sequence
 
 
 class _Error(RandflakeError):
-    """One that is made without arguments."""
+    """An error that is made without arguments."""
 
     _message: ClassVar[str]
 
@@ -86,7 +86,7 @@ class ErrInvalidSecret(_Error):
 
 
 class ErrInvalidLease(_Error):
-    """The lease is none, is another node's, or does not hold the current second."""
+    """The lease is not valid, belongs to another node, or does not cover the current second."""
 
     code = "INVALID_LEASE"
     _message = (
@@ -103,7 +103,7 @@ class ErrInvalidNode(_Error):
 
 
 class ErrResourceExhausted(_Error):
-    """The second has no more ids; the next one has."""
+    """The second has no more ids; the next second has."""
 
     code = "SEQUENCE_EXHAUSTED"
     _message = (
@@ -112,14 +112,14 @@ class ErrResourceExhausted(_Error):
 
 
 class ErrConsistencyViolation(_Error):
-    """The clock moved back, or shows no int."""
+    """The clock moved back, or does not show an int."""
 
     code = "CLOCK_MOVED_BACK"
     _message = "the clock must show unix seconds as an int, and never move back; set it right"
 
 
 class ErrInvalidID(_Error):
-    """What should be an id or its text is none."""
+    """The value is not a valid id or its text."""
 
     code = "INVALID_ID"
     _message = "an id is a signed 64-bit int, or its text of at most 13 digits from 0-9 and a-v"
@@ -137,7 +137,7 @@ _ERRORS: dict[str, type[_Error]] = {
     "SEQUENCE_EXHAUSTED": ErrResourceExhausted,
     "CLOCK_MOVED_BACK": ErrConsistencyViolation,
 }
-"""What each code of the core was. The others were not known, and pass through."""
+"""The error of 2.1 for each code of the core. Other codes did not exist, and pass through."""
 
 
 def _is_int(value: object) -> TypeGuard[int]:
@@ -148,8 +148,7 @@ def _is_int(value: object) -> TypeGuard[int]:
 class Lease:
     """The seconds in which a node id may be used.
 
-    node_id: 0 to 131071. start, end_exclusive: unix seconds, the first one and the one after the
-    last.
+    node_id: 0 to 131071. start, end_exclusive: the first unix second, and the one after the last.
 
     Raises ErrInvalidNode and ErrInvalidLease.
 
@@ -177,7 +176,7 @@ class Lease:
 class Config:
     """What a generator is made of.
 
-    lease: the only user of its node id in its seconds is this generator.
+    lease: only this generator may use its node id in its seconds.
     secret: 16 bytes, which are copied.
     clock: returns the unix second; the machine's if it is None.
 
@@ -249,7 +248,7 @@ class Generator:
             raise ErrInvalidLease
         self._config = config
         self._inspector = ids.Inspector(config.secret)
-        # A finalizer may call in the middle of a call.
+        # A finalizer may call during another call.
         self._lock = threading.RLock()
         self._clock = _randflake._ChangeableClock(self._reading_of(config.clock))
         self._is_alone = config.clock is not None
@@ -294,7 +293,7 @@ class Generator:
         return self._config.lease
 
     def inspect(self, value: int) -> Parts:
-        """Returns what an id is made of, whoever made it. Raises ErrInvalidID."""
+        """Returns what an id is made of, no matter who made it. Raises ErrInvalidID."""
         return self._inspector.inspect(_checked(value))
 
     def inspect_string(self, value: str) -> Parts:
@@ -304,9 +303,9 @@ class Generator:
     def _first(self) -> int:
         """Generates the first id.
 
-        The generator is made here, since the clock of one by the old names is set after it. On the
-        machine's clock it shares what it has issued with others of its node id; on another one it
-        is alone.
+        The generator is made here, since with the old names its clock is set later. On the
+        machine's clock it shares what it has issued with others of its node id; on another clock it
+        does not.
         """
         with self._unforked_lock():
             if self._flake is None:
@@ -328,7 +327,7 @@ class Generator:
         return self._next()
 
     def _unforked_lock(self) -> threading.RLock:
-        """Returns the lock, unless a thread of the parent may have it."""
+        """Returns the lock, unless a thread of the parent may hold it."""
         if self._process != _randflake.fork_id():
             raise RandflakeError(
                 "the process of this generator was forked or restored; make one with a node id "
@@ -346,7 +345,7 @@ class Generator:
         return self._next()  # the clock was set to the machine's in the meantime
 
     def _next_after_alone(self, flake: _randflake.Randflake) -> int:
-        """Generates an id after those that it has issued alone."""
+        """Generates an id after the ones that it has issued by itself."""
         place = (0, 0)
         while place <= self._last_alone:
             id = flake._generate_in_order()
@@ -377,7 +376,7 @@ class Generator:
             if self._flake is None:
                 self._is_alone = clock is not None
             elif clock is None and self._is_alone:
-                # From now on it is one of those that share the machine's clock.
+                # From now on it is one of the generators that share the machine's clock.
                 self._clock = _randflake._ChangeableClock(None)
                 self._is_alone, self._flake, self._next = False, None, self._first
             self._clock.set(self._reading_of(clock))

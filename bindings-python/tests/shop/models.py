@@ -7,7 +7,7 @@ from randflake.django import RandflakeField
 from randflake.text import TextForm
 
 SECRET = "c41f0d7e92b85a36e6d10f7a48b3529c"
-"""Not that of other tests, which assign node ids manually."""
+"""Not the secret of other tests, which assign node ids manually."""
 
 CLOAK = Cloak(SECRET, "post.id")
 LAYOUT = Layout("twitter")
@@ -42,7 +42,7 @@ class Post(models.Model):
 
 
 class Note(models.Model):
-    """About anything, and with the key that the database gives it."""
+    """About any object, with a key from the database."""
 
     kind = models.ForeignKey(ContentType, models.CASCADE)
     object_id = RandflakeField()
@@ -50,7 +50,7 @@ class Note(models.Model):
 
 
 class Remark(models.Model):
-    """About anything, with ids of several forms, which only their texts tell apart."""
+    """About any object, with ids of several forms, which only their texts distinguish."""
 
     kind = models.ForeignKey(ContentType, models.CASCADE)
     object_id = models.CharField(max_length=80)

@@ -1,6 +1,6 @@
 """Uses the whole package with types; `mypy --strict` accepts it.
 
-Each wrong use is marked as such, and an unused mark is an error, so the types also refuse.
+Each wrong use is marked, and an unused mark is an error, so this also tests what the types refuse.
 """
 
 import time

@@ -1,4 +1,4 @@
-//! A column of ids in the queries of diesel: that of an `i64`, whatever the database.
+//! A column of ids in the queries of diesel: the column of an `i64`, in any database.
 
 use diesel::{
     backend::Backend,
@@ -9,7 +9,7 @@ use diesel::{
 
 use super::Id;
 
-/// As the signed number that it is.
+/// As its signed number.
 impl<DB: Backend> ToSql<BigInt, DB> for Id
 where
     i64: ToSql<BigInt, DB>,
@@ -19,7 +19,7 @@ where
     }
 }
 
-/// From a signed number. Diesel believes the schema: that the column is a `BIGINT` is not examined.
+/// From a signed number. Diesel trusts the schema: it does not check that the column is a `BIGINT`.
 impl<DB: Backend> FromSql<BigInt, DB> for Id
 where
     i64: FromSql<BigInt, DB>,

@@ -1,9 +1,9 @@
-//! A column of ids in the queries of sqlx: that of an `i64`, whatever the database.
+//! A column of ids in the queries of sqlx: the column of an `i64`, in any database.
 
 use super::Id;
 
-/// Implements the traits of one version of sqlx, given how that version names its buffer of
-/// arguments, and the lifetime which may be in that name.
+/// Implements the traits of one version of sqlx, given that version's name for its argument buffer,
+/// and the lifetime that the name may contain.
 macro_rules! column {
     ($sqlx:ident, $q:lifetime, $Buffer:ty) => {
         const _: () = {
@@ -13,7 +13,7 @@ macro_rules! column {
                 error::{BoxDynError, UnexpectedNullError},
             };
 
-            /// A signed 64-bit column. To read an unsigned or a floating one is an error.
+            /// A signed 64-bit column. Reading an unsigned or a floating-point column is an error.
             impl<DB: Database> Type<DB> for Id
             where
                 i64: Type<DB>,
@@ -27,7 +27,7 @@ macro_rules! column {
                 }
             }
 
-            /// As the signed number that it is.
+            /// As its signed number.
             impl<$q, DB: Database> Encode<$q, DB> for Id
             where
                 i64: Encode<$q, DB>,
@@ -51,7 +51,7 @@ macro_rules! column {
                 i64: Decode<$q, DB>,
             {
                 fn decode(value: DB::ValueRef<$q>) -> Result<Self, BoxDynError> {
-                    // SQLite's NULL would be the id 0.
+                    // Otherwise SQLite's NULL would be the id 0.
                     if value.is_null() {
                         return Err(UnexpectedNullError.into());
                     }

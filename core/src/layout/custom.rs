@@ -75,7 +75,7 @@ impl CustomLayout {
         self
     }
 
-    /// Splits the node id into a datacenter and a worker of so many bits, which fill it.
+    /// Splits the node id into a datacenter and a worker of this many bits, which fill it.
     #[must_use]
     pub fn node_split(mut self, datacenter_bits: u32, worker_bits: u32) -> Self {
         self.split = Some([datacenter_bits, worker_bits]);

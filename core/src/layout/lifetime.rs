@@ -22,8 +22,8 @@ impl Layout {
     }
 
     /// Returns the unix millisecond from which ids are negative in a signed 64-bit column, and so sort
-    /// before all others there. `None` if they are never negative, or if the top field is not the
-    /// time.
+    /// before all others there. `None` if they never are, or if a field other than the time decides
+    /// it.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -39,7 +39,7 @@ impl Layout {
         }
     }
 
-    /// Returns how much time the layout has left after a unix millisecond; zero once it is over.
+    /// Returns how much time the layout has left after a unix millisecond; zero once it has ended.
     ///
     /// ```
     /// # use std::time::Duration;

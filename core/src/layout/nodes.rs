@@ -7,7 +7,7 @@ use crate::{Error, ErrorKind, Result};
 
 impl Layout {
     /// Returns how many node ids one generator may have: as many as fit into its 64-bit state, at most
-    /// 16 384. It is 0 for a layout that is only for reading, as that of Mastodon's ids.
+    /// 16 384. It is 0 for a layout that is only for reading, such as Mastodon's.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -27,7 +27,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`InvalidNode`](ErrorKind::InvalidNode): the layout has no such parts, or one is too large.
+    /// [`InvalidNode`](ErrorKind::InvalidNode): the layout does not have these parts, or one is too
+    /// large.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -59,8 +60,8 @@ impl Layout {
         Ok((u64::from(datacenter) << self.worker_bits) as u32 | worker)
     }
 
-    /// Returns the widths of the datacenter and of the worker, in bits; `None` where node ids have
-    /// no such parts.
+    /// Returns the widths of the datacenter and of the worker, in bits; `None` where node ids do
+    /// not have these parts.
     #[must_use]
     pub const fn node_split(&self) -> Option<(u32, u32)> {
         if self.worker_bits == 0 {
@@ -82,7 +83,7 @@ impl Layout {
     }
 
     /// Returns the datacenter and the worker of a node id (the worker and the process, for
-    /// Discord); `None` where node ids have no such parts.
+    /// Discord); `None` where node ids do not have these parts.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits each")]
     pub const fn split_node(&self, node_id: u32) -> Option<(u32, u32)> {
@@ -95,7 +96,7 @@ impl Layout {
         Some(((node_id >> self.worker_bits) as u32, worker as u32))
     }
 
-    /// Checks that ids of this layout can be made, and not only read.
+    /// Checks that ids of this layout can be generated, not only read.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ impl Layout {
         Self::simpleflake(),
     ];
 
-    /// Randflake's own: what [`Randflake::decrypt`](crate::Randflake::decrypt) returns.
+    /// Randflake's own layout: what [`Randflake::decrypt`](crate::Randflake::decrypt) returns.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -62,8 +62,8 @@ impl Layout {
         Self::family("twitter", 1_288_834_974_657, Sequence::Zero).with_worker_bits(5)
     }
 
-    /// Discord's: 42 bits of time, so that all 64 are used. The node id is a worker and a process
-    /// of 5 bits each.
+    /// Discord's layout: 42 bits of time, so all 64 bits are used. The node id is a worker and a
+    /// process of 5 bits each.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -88,8 +88,8 @@ impl Layout {
         Self::family("leaf", 1_288_834_974_657, Sequence::Random(100))
     }
 
-    /// The default of Baidu's `UidGenerator`. It **ended at 2024-11-20T13:24:16Z**: use it only to read
-    /// ids. A generator of it is refused.
+    /// The default of Baidu's `UidGenerator`. It **ended at 2024-11-20T13:24:16Z**: use it only to
+    /// read ids. A generator with it is refused.
     ///
     /// ```
     /// # use randflake::{ErrorKind, Layout, Snowflake};
@@ -127,7 +127,7 @@ impl Layout {
         Self::sony("sonyflake2", 1_735_689_600_000)
     }
 
-    /// Instagram's, of its published PL/pgSQL: the node id is a shard.
+    /// Instagram's layout, from its published PL/pgSQL: the node id is a shard.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -151,7 +151,7 @@ impl Layout {
     /// ```
     #[must_use]
     pub const fn simpleflake() -> Self {
-        // As many starts as leave 2^21 ids a tick, which is what fits into the packed state.
+        // The number of starts that leaves 2^21 ids a tick, which fit into the packed state.
         let starts = (1 << 23) - (1 << 21) + 1;
         let fields = [(Field::Time, 41), (Field::Sequence, 23)];
         Self::placed("simpleflake", &fields, 1, 946_702_800_000, Sequence::Random(starts))
@@ -173,13 +173,13 @@ impl Layout {
 impl FromStr for Layout {
     type Err = Error;
 
-    /// Finds a preset by its name, behind which may be another epoch:
+    /// Finds a preset by its name, which may be followed by another epoch:
     /// `twitter,epoch_ms=1735689600000`.
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): no preset has this name, or there is
-    /// something else behind it.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): no preset has this name, or
+    /// something else follows it.
     fn from_str(spec: &str) -> Result<Self> {
         if let Some((name, option)) = spec.split_once(',') {
             let epoch_ms = option.strip_prefix("epoch_ms=").and_then(|ms| ms.parse().ok());

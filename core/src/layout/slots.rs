@@ -47,7 +47,7 @@ impl Layout {
         }
     }
 
-    /// Returns the first slot of a tick, if the tick before had `slots` of them and used those before
+    /// Returns the first slot of a tick, if the tick before had `slots` slots and used those before
     /// `next`.
     #[inline]
     pub(crate) const fn first_slot(&self, next: u64, slots: u64) -> u64 {

@@ -9,14 +9,14 @@ use crate::{
 };
 
 impl Layout {
-    /// Ticks of the lifetime, the bound of every stamp.
+    /// The number of ticks in the lifetime, the bound of every stamp.
     #[inline]
     pub(crate) const fn lifetime(&self) -> u64 {
         1 << self.time.bits
     }
 
-    /// Returns the tick of a reading of the clock and the nanoseconds past its begin; `None`
-    /// before the epoch.
+    /// Returns the tick of a clock reading and the nanoseconds since its beginning; `None` before
+    /// the epoch.
     #[inline]
     pub(crate) fn tick_at(&self, unix_nanos: i64, guess: u64) -> Option<(u64, u64)> {
         let epoch_nanos = self.epoch_ms * NANOS_PER_MS.cast_signed();
@@ -36,12 +36,12 @@ impl Layout {
         u64::from(self.tick_ms) * NANOS_PER_MS
     }
 
-    /// Returns how long so many ticks last.
+    /// Returns how long this many ticks last.
     pub(crate) fn ticks(&self, count: u64) -> Duration {
         Duration::from_millis(count.saturating_mul(self.tick_ms.into()))
     }
 
-    /// Returns the whole ticks of so many seconds.
+    /// Returns the whole ticks in this many seconds.
     pub(crate) fn ticks_in(&self, seconds: u32) -> u64 {
         u64::from(seconds) * 1000 / u64::from(self.tick_ms)
     }
@@ -52,7 +52,7 @@ impl Layout {
         self.epoch_ms + (stamp * self.tick_ms as u64) as i64
     }
 
-    /// Returns the first unix second of which no part comes before a tick.
+    /// Returns the first unix second that does not begin before a tick.
     pub(crate) const fn second_from(&self, stamp: u64) -> i64 {
         -(-self.unix_ms_of(stamp)).div_euclid(1000)
     }
@@ -62,8 +62,8 @@ impl Layout {
         self.unix_ms_of(stamp).div_euclid(1000)
     }
 
-    /// Returns the ticks that lie in the seconds of a lease as a whole. A tick that its start or end
-    /// divides is never used.
+    /// Returns the ticks that are entirely within the seconds of a lease. A tick that its start or
+    /// end divides is never used.
     pub(crate) fn window_of(&self, lease: Lease) -> Result<Range<u64>> {
         let whole = self.whole_ticks_of(lease);
         match (u64::try_from(whole.start), u64::try_from(whole.end)) {
@@ -72,7 +72,7 @@ impl Layout {
         }
     }
 
-    /// Returns the same, without what lies outside the lifetime: a store that grants a lease does not
+    /// Returns the same, without what is outside the lifetime: a store that grants a lease does not
     /// know the lifetime.
     pub(crate) fn window_within_lifetime(&self, lease: Lease) -> Result<Range<u64>> {
         let whole = self.whole_ticks_of(lease);
@@ -85,7 +85,7 @@ impl Layout {
     }
 
     /// Returns the first tick that does not begin before a lease and the first one that ends after
-    /// it; whether in the lifetime or not.
+    /// it, whether or not they are in the lifetime.
     fn whole_ticks_of(&self, lease: Lease) -> Range<i64> {
         let since_epoch = |second: i64| second * 1000 - self.epoch_ms;
         let tick_ms = i64::from(self.tick_ms);

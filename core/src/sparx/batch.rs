@@ -59,7 +59,7 @@ mod tests {
         let ciphertext = 0x2bbe_f152_01f5_5f98_i64.swap_bytes();
         for extension in extensions() {
             let sparx = sparx(key, extension);
-            // Every length around every number of groups.
+            // Every length near every number of groups.
             for n in 0..=if cfg!(miri) { 20 } else { 300 } {
                 let mut values = vec![plaintext; n];
                 sparx.encrypt_many(&mut values);
@@ -85,7 +85,7 @@ mod tests {
             }
         }
 
-        /// Random numbers as ids, not only results of an encryption.
+        /// Random numbers as ids, not only the results of encryption.
         #[test]
         fn decrypts_like_one_at_a_time(key: [u8; 16], ids in vec(any::<i64>(), 0..=200)) {
             for extension in extensions() {

@@ -6,8 +6,8 @@ pub(super) enum Direction {
     Decrypt,
 }
 
-/// Gives `values` to `kernel`, `G` groups of `LANES` at a time. What is left over is padded with
-/// zeros if it is `worth` that and would not fit into fewer groups; otherwise it is returned.
+/// Gives `values` to `kernel`, `G` groups of `LANES` at a time. The remainder is padded with zeros
+/// if that is `worth` it and it would not fit into fewer groups; otherwise it is returned.
 pub(super) fn in_groups<const LANES: usize, const G: usize>(
     values: &mut [i64],
     worth: usize,

@@ -8,7 +8,7 @@ use super::{
 
 /// The fastest of 16, 32, 64 and 128 on x86-64; fills half of the vector registers of aarch64.
 const LANES: usize = 32;
-/// From so many values on, a padded group is faster than one block after the other.
+/// From this many values on, a padded group is faster than one block after another.
 const WORTH: usize = 9;
 
 /// One word of each block.

@@ -78,7 +78,7 @@ pub(super) const fn inverse_round(x: u16, y: u16) -> (u16, u16) {
 }
 
 /// [`inverse_round`] and the key addition, from `x` and `x ^ y` to `x`, `y` and `x ^ y`. Each
-/// instruction of a decryption waits for the one before it; this way there are four a round.
+/// instruction of a decryption waits for the one before it; this way there are four per round.
 pub(super) const fn inverse_keyed_round(x: u16, sum: u16, key: [u32; 2]) -> (u16, u16, u16) {
     let y = sum.rotate_right(2);
     let x = x.wrapping_sub(y).rotate_left(7);

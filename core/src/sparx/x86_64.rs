@@ -10,10 +10,10 @@ use super::{
     rounds::RoundKeys,
 };
 
-/// From so many values on, a padded group is faster than one block after the other.
+/// From this many values on, a padded group is faster than one block after another.
 const WORTH: usize = 3;
 
-/// The vector instructions of the processor. Make a value only by [`Extension::detect`], or if
+/// The vector instructions of the processor. Make a value only with [`Extension::detect`], or after
 /// [`Extension::is_available`]: its instructions are used without another check.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extension {
@@ -194,7 +194,7 @@ macro_rules! cipher {
         fn load<const G: usize>(groups: &[Values; G]) -> [Words; G] {
             const { assert!(size_of::<Values>() == size_of::<Words>()) };
             let groups = groups.as_ptr().cast::<[Words; G]>();
-            // SAFETY: both are G times so many bytes, and any bytes are integers.
+            // SAFETY: both have the same number of bytes, and any bytes are valid integers.
             let mut vectors = unsafe { groups.read_unaligned() };
             for vectors in &mut vectors {
                 let (ab, cd) = gather(vectors[0], vectors[1]);
@@ -219,7 +219,7 @@ macro_rules! cipher {
             (low_words(v, w), high_words(v, w))
         }
 
-        /// `load` backwards.
+        /// The inverse of `load`.
         #[target_feature(enable = $features)]
         #[inline]
         fn store<const G: usize>(mut words: [Words; G], groups: &mut [Values; G]) {
@@ -238,7 +238,7 @@ macro_rules! cipher {
                 ];
             }
             let groups = groups.as_mut_ptr().cast::<[Words; G]>();
-            // SAFETY: both are G times so many bytes, and any bytes are integers.
+            // SAFETY: both have the same number of bytes, and any bytes are valid integers.
             unsafe { groups.write_unaligned(words) };
         }
     };

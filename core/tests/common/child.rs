@@ -1,4 +1,4 @@
-//! Children to fork, of which each runs a check. Also used by the tests of `randflake-leases`.
+//! Forked children, each of which runs a check. Also used by the tests of `randflake-leases`.
 #![allow(unsafe_code, reason = "fork")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ pub(crate) fn libc_fork() -> libc::pid_t {
     unsafe { libc::fork() }
 }
 
-/// A fork that no handler of `pthread_atfork` hears of.
+/// A fork that no `pthread_atfork` handler sees.
 pub(crate) fn raw_clone() -> libc::pid_t {
     let (flags, stack) = (libc::c_long::from(libc::SIGCHLD), 0);
     // The stack comes first there.

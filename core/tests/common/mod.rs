@@ -1,5 +1,5 @@
-//! A generator on a scripted clock: calls in, and out what can be compared with the model. Also
-//! used by the fuzz target `operations`.
+//! A generator on a scripted clock: calls go in, and results come out that can be compared with the
+//! model. Also used by the fuzz target `operations`.
 #![allow(dead_code, reason = "no test needs all of it")]
 
 use std::{
@@ -15,7 +15,7 @@ use randflake::{
 };
 use randflake_vectors::model::{self, Failure, Model, Options, RANDFLAKE, Run, SECOND, Scale};
 
-/// A clock that returns the readings of a script, and notes the sleeps it is asked for.
+/// A clock that returns the readings of a script, and records the sleeps that are requested.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script(Rc<Inner>);
 
@@ -58,7 +58,7 @@ pub(crate) enum Call {
     Close,
 }
 
-/// What a call did with its clock, and what came of it.
+/// What a call did with its clock, and its result.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) unread: Vec<i64>,
@@ -80,7 +80,7 @@ enum Flake {
     Snowflake(Box<Snowflake<Script>>),
 }
 
-/// Does the same with either kind.
+/// Does the same with both kinds.
 macro_rules! with {
     ($scripted:expr, $flake:ident => $body:expr) => {
         match &$scripted.flake {
@@ -90,7 +90,7 @@ macro_rules! with {
     };
 }
 
-/// Returns how the model has to count for this layout.
+/// Returns how the model must count for this layout.
 pub(crate) fn scale_of(layout: Layout) -> Scale {
     Scale {
         epoch: layout.epoch_ms() * 1_000_000,
@@ -127,7 +127,7 @@ impl Scripted {
         if let Some((start, end_exclusive)) = options.lease {
             builder = builder.lease(Lease::new(start, end_exclusive)?);
         }
-        // What construction reads, to see whether the layout has ended.
+        // What the constructor reads, to check whether the layout has ended.
         script.0.readings.borrow_mut().push_back(0);
         let flake = Flake::Snowflake(Box::new(builder.clock(script.clone()).build()?));
         Ok(Self { flake, script })
@@ -200,8 +200,8 @@ impl Scripted {
     }
 }
 
-/// A clock that goes its own way between readings, and on by as much as it is asked to sleep. It
-/// notes both, as a script for the core.
+/// A clock that moves on its own between readings, and advances by each requested sleep. It records
+/// both, as a script for the core.
 pub(crate) struct World {
     now: i64,
     steps: Box<dyn Iterator<Item = i64>>,
@@ -249,13 +249,13 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Makes a generator of Randflake of each.
+    /// Makes a Randflake generator in each.
     pub(crate) fn new(secret: &Secret, options: &Options, world: World) -> Self {
         let core = Scripted::new(secret, options, world.can_sleep).expect("valid options");
         Self::side_by_side(core, RANDFLAKE, options, world)
     }
 
-    /// Makes a generator of another layout of each.
+    /// Makes a generator of another layout in each.
     pub(crate) fn of(layout: Layout, options: &Options, world: World) -> Self {
         let core = Scripted::of(layout, options, world.can_sleep).expect("valid options");
         Self::side_by_side(core, scale_of(layout), options, world)
@@ -266,8 +266,8 @@ impl Pair {
         Self { model, core, world, scale, max_drift: options.max_drift, issued: Vec::new() }
     }
 
-    /// Makes a call to both. Panics unless they do the same, and that keeps the invariants.
-    /// Returns how many ids were issued.
+    /// Makes a call to both. Panics unless they do the same and keep the invariants. Returns how
+    /// many ids were issued.
     pub(crate) fn call(&mut self, call: Call) -> u32 {
         let result = match call {
             Call::Generate => self.model.fill(1, &mut self.world),
@@ -307,12 +307,12 @@ impl Pair {
         count
     }
 
-    /// Panics unless the numbers have grown by what the call has done.
+    /// Panics unless the metrics have grown by what the call has done.
     fn assert_counted(&self, call: Call, outcome: &Outcome, before: &Metrics, after: &Metrics) {
         let claimed = after.ids_generated.checked_sub(before.ids_generated).expect("never fewer");
         let returned = outcome.result.iter().flatten().map(|run| u64::from(run.3)).sum();
         match (&self.core.flake, call) {
-            // A failed batch has claimed a part of its ids, or none.
+            // A failed batch has claimed some of its ids, or none.
             (_, Call::Fill(count)) if outcome.result.is_err() => assert!(claimed <= count as u64),
             (Flake::Snowflake(_), _) => assert_eq!(claimed, returned, "{call:?}"),
             // A single call claims a few ahead, from which later calls take theirs.
@@ -332,7 +332,7 @@ fn overlap(one: Run, other: Run) -> bool {
     (one.0, one.1) == (other.0, other.1) && one.2 < other.2 + other.3 && other.2 < one.2 + one.3
 }
 
-/// Returns what the model says of an error.
+/// Returns what the model says about an error.
 fn failure(error: &Error) -> Failure {
     Failure { code: error.code(), retry_after: error.retry_after().map(nanos) }
 }

@@ -1,4 +1,4 @@
-// Compiled, never run: a CommonJS module has columns of the declarations for `require`.
+// Compiled, never run: a CommonJS module has columns from the declarations for `require`.
 import core = require('drizzle-orm/pg-core')
 import columns = require('randflake/drizzle')
 

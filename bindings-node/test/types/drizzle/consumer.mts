@@ -1,4 +1,4 @@
-// Compiled, never run, apart: the declarations of drizzle-orm have errors of their own.
+// Compiled separately, never run: the declarations of drizzle-orm have errors of their own.
 import { between, eq, relations } from 'drizzle-orm'
 import { mysqlTable } from 'drizzle-orm/mysql-core'
 import { drizzle } from 'drizzle-orm/node-postgres'

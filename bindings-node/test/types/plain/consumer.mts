@@ -1,4 +1,4 @@
-// A program without the types of Node.js, whose lib does not say what Symbol.dispose is.
+// A program without the types of Node.js, whose lib does not declare Symbol.dispose.
 
 import { Randflake, Snowflake } from '../../../index.js'
 
