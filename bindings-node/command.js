@@ -4,8 +4,8 @@
 // The command randflake. It writes to the standard streams by itself: nothing here may touch the
 // streams of `process`, which would make them non-blocking.
 
-const { native } = require('./native.js')
-const { serverOf } = require('./stores.js')
+const { native } = require('./lib/native.js')
+const { serverOf } = require('./lib/stores.js')
 
 /** Opens the store with a server of a URL, with the client that is installed. */
 async function open(url) {

@@ -3,6 +3,6 @@
 import { customType as mysql } from 'drizzle-orm/mysql-core'
 import { customType as pg } from 'drizzle-orm/pg-core'
 import { customType as sqlite } from 'drizzle-orm/sqlite-core'
-import columnsWith from './drizzle-id.js'
+import columnsWith from './lib/drizzle-id.js'
 
 export const { pgId, mysqlId, sqliteId } = columnsWith({ pg, mysql, sqlite })

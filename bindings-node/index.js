@@ -1,14 +1,14 @@
 'use strict'
 
-const generators = require('./generators.js')
-const { Cloak } = require('./cloak.js')
-const { Inspector } = require('./inspector.js')
-const { BoundaryFlake, Layout } = require('./layouts.js')
-const { decodeStrings, encodeStrings } = require('./bulk.js')
-const { native } = require('./native.js')
-const { onlyWithNew } = require('./arguments.js')
-const operators = require('./operators.js')
-const published = require('./published.js')
+const generators = require('./lib/generators.js')
+const { Cloak } = require('./lib/cloak.js')
+const { Inspector } = require('./lib/inspector.js')
+const { BoundaryFlake, Layout } = require('./lib/layouts.js')
+const { decodeStrings, encodeStrings } = require('./lib/bulk.js')
+const { native } = require('./lib/native.js')
+const { onlyWithNew } = require('./lib/arguments.js')
+const operators = require('./lib/operators.js')
+const published = require('./lib/v2/published.js')
 
 // One by one and by name, so that `import { … }` finds them.
 module.exports.Randflake = generators.Randflake

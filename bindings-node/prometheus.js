@@ -3,7 +3,7 @@
 // Generator metrics for prom-client. They are read when Prometheus scrapes.
 
 const client = require('prom-client')
-const { invalidArgument, optionsOf } = require('./arguments.js')
+const { invalidArgument, optionsOf } = require('./lib/arguments.js')
 const { Layout, Randflake, Snowflake, Tickets } = require('./index.js')
 const { version } = require('./package.json')
 

@@ -4,8 +4,8 @@
 // sets, the same ids in each run. Never for production.
 
 const { inspect } = require('node:util')
-const { clockOf, invalidArgument, mustBe, onlyWithNew, optionsOf } = require('./arguments.js')
-const { ticketsInMemory } = require('./generators.js')
+const { clockOf, invalidArgument, mustBe, onlyWithNew, optionsOf } = require('./lib/arguments.js')
+const { ticketsInMemory } = require('./lib/generators.js')
 const { Randflake, RandflakeError, Snowflake, Tickets } = require('./index.js')
 
 /** Published, so that nobody mistakes it for a secret. */

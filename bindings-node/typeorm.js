@@ -2,8 +2,8 @@
 
 // Columns of TypeORM that hold ids.
 
-const { invalidArgument, mustBe, optionsOf } = require('./arguments.js')
-const { formOf } = require('./form.js')
+const { invalidArgument, mustBe, optionsOf } = require('./lib/arguments.js')
+const { formOf } = require('./lib/form.js')
 const { encodeString, RandflakeError } = require('./index.js')
 
 const DECIMAL = /^-?\d{1,19}$/

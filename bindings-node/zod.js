@@ -1,3 +1,3 @@
 'use strict'
 
-exports.id = require('./zod-id.js')(require('zod'))
+exports.id = require('./lib/zod-id.js')(require('zod'))

@@ -16,7 +16,8 @@ const GRANTS = 100
 /** Returns another copy of the package, with its own native half. */
 function copyOf(folder, what = /\.(js|node)$/) {
   for (const name of readdirSync(root)) {
-    if (what.test(name)) cpSync(join(root, name), join(folder, name))
+    if (name === 'lib' || what.test(name))
+      cpSync(join(root, name), join(folder, name), { recursive: true })
   }
   return require(join(folder, 'index.js'))
 }

@@ -10,7 +10,7 @@ const { Pool } = require('pg')
 const postgres = require('postgres')
 const { Cloak, decodeString, Layout, Randflake, Snowflake } = require('../index.js')
 const { TextForm } = require('../text.js')
-const columnsWith = require('../drizzle-id.js')
+const columnsWith = require('../lib/drizzle-id.js')
 const { servers } = require('./servers.js')
 
 const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'

@@ -23,7 +23,7 @@ const NOW = 1763640000
 /** Runs a script in a process of its own and returns what it wrote. */
 function run(script, ...flags) {
   const prelude = `const { Randflake, Snowflake } = require('./index.js')
-    const { native } = require('./native.js')
+    const { native } = require('./lib/native.js')
     const SECRET = '${SECRET}'
     const turn = () => new Promise((resolve) => setImmediate(resolve))
     /** Collects unreachable objects; their finalizers run in a later turn. */
@@ -237,10 +237,10 @@ test('no debugger stops between the making of an id and its taking', DEBUGGER, (
   const session = new Session()
   session.connect()
   try {
-    const path = require.resolve('../generators.js')
+    const path = require.resolve('../lib/generators.js')
     let scriptId
     session.on('Debugger.scriptParsed', ({ params }) => {
-      if (params.url.endsWith('bindings-node/generators.js')) scriptId = params.scriptId
+      if (params.url.endsWith('bindings-node/lib/generators.js')) scriptId = params.scriptId
     })
     session.post('Debugger.enable')
     const taking = /return own\(generate(String)?\(/
@@ -276,7 +276,7 @@ test('what a debugger has another generator make is not handed out', DEBUGGER, (
   const { code, distinct } = run(`
     const { Session } = require('node:inspector')
     const { readFileSync } = require('node:fs')
-    const [clock, file] = [() => ${NOW}, require.resolve('./generators.js')]
+    const [clock, file] = [() => ${NOW}, require.resolve('./lib/generators.js')]
     const [meant, other] = [0, 1].map(() => new Snowflake(5, { clock }))
     const lineNumber = readFileSync(file, 'utf8').split('\\n')
       .findIndex((line) => line.includes('return own(generate() ?? unsignedId'))
@@ -285,7 +285,7 @@ test('what a debugger has another generator make is not handed out', DEBUGGER, (
     let stops = 0
     session.on('Debugger.paused', () => { stops++; other.generate() })
     session.post('Debugger.enable')
-    session.post('Debugger.setBreakpointByUrl', { lineNumber, urlRegex: 'bindings-node/generators.js$' })
+    session.post('Debugger.setBreakpointByUrl', { lineNumber, urlRegex: 'bindings-node/lib/generators.js$' })
     let code
     try { meant.generate() } catch (error) { code = error.code }
     session.post('Debugger.disable')

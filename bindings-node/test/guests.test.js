@@ -8,7 +8,7 @@ const Redis = require('ioredis')
 const { Pool } = require('pg')
 const { createCluster, createSentinel } = require('redis')
 const { initStore, Randflake } = require('../index.js')
-const { timeout } = require('../stores.js')
+const { timeout } = require('../lib/stores.js')
 const {
   PASSWORD,
   pgbouncer,

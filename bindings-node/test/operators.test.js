@@ -18,7 +18,7 @@ const {
   repairStore,
   setNodeIds,
 } = require('../index.js')
-const { timeout } = require('../stores.js')
+const { timeout } = require('../lib/stores.js')
 const { PASSWORD, servers } = require('./servers.js')
 const { newStore, run, SECRET } = require('./store.js')
 

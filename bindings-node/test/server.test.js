@@ -20,7 +20,7 @@ const { suite, test } = require('node:test')
 const { text } = require('node:stream/consumers')
 const { setTimeout: delay } = require('node:timers/promises')
 const { initStore } = require('../index.js')
-const { timeout } = require('../stores.js')
+const { timeout } = require('../lib/stores.js')
 const { servers } = require('./servers.js')
 const { SECRET, until } = require('./store.js')
 

@@ -12,8 +12,8 @@ const mariadb = require('mariadb')
 const mysql = require('mysql2')
 const { Pool } = require('pg')
 const { createClient } = require('redis')
-const { native } = require('../native.js')
-const { timeout, serverOf } = require('../stores.js')
+const { native } = require('../lib/native.js')
+const { timeout, serverOf } = require('../lib/stores.js')
 const { adapterOf, ofMariadb } = require('./store.js')
 
 const [, , client, url] = process.argv

@@ -8,7 +8,7 @@ const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { after, test } = require('node:test')
 const { Layout, Randflake, Snowflake } = require('..')
-const { native } = require('../native.js')
+const { native } = require('../lib/native.js')
 const { SECRET } = require('./store.js')
 
 const vectors = join(__dirname, '../../tests/vectors/stores.json')

@@ -28,8 +28,8 @@ const {
   RandflakeError,
   Snowflake,
 } = require('../index.js')
-const { native } = require('../native.js')
-const { serverOf, timeout } = require('../stores.js')
+const { native } = require('../lib/native.js')
+const { serverOf, timeout } = require('../lib/stores.js')
 const { clients, PECULIAR, suites } = require('./clients.js')
 const { PASSWORD, redisWithReplica, servers } = require('./servers.js')
 const { newStore, ofMariadb, run, SECRET, until } = require('./store.js')
@@ -369,7 +369,7 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
   test('a driver that is not installed is named', (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'randflake-drivers-'))
     t.after(() => rmSync(folder, { recursive: true }))
-    cpSync(join(__dirname, '../stores.js'), join(folder, 'stores.js'))
+    cpSync(join(__dirname, '../lib/stores.js'), join(folder, 'stores.js'))
     const { serverOf } = require(join(folder, 'stores.js'))
     const missing = (install) => ({ code: 'DRIVER_MISSING', message: new RegExp(install) })
     const of = (url) => () => serverOf(url, native)

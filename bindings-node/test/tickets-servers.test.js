@@ -5,7 +5,7 @@
 const assert = require('node:assert/strict')
 const { test } = require('node:test')
 const { fenceTickets, initTickets, listTickets, showTickets, Tickets } = require('../index.js')
-const { timeout } = require('../stores.js')
+const { timeout } = require('../lib/stores.js')
 const { suites } = require('./clients.js')
 const { PASSWORD, servers } = require('./servers.js')
 const { run, until } = require('./store.js')

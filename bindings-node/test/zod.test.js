@@ -4,7 +4,7 @@ const assert = require('node:assert/strict')
 const { suite, test } = require('node:test')
 const { Cloak, decodeString } = require('../index.js')
 const { TextForm } = require('../text.js')
-const idWith = require('../zod-id.js')
+const idWith = require('../lib/zod-id.js')
 
 const cloak = new Cloak('dffd6021bb2bd5b0af676290809ec3a5', 'orders.id')
 const FORMS = {

@@ -258,7 +258,7 @@ def test_main_npm_package_holds_everything_but_binaries(node_tarballs: tuple[Pat
             path = posixpath.normpath(posixpath.join(posixpath.dirname(name), other))
             declared = re.sub(r"\.(m?)js$", r".d.\1ts", path) if ".d." in name else path
             needed.add(declared)
-    assert {"text.js", "types/ids.d.ts", "native.js"} <= needed
+    assert {"text.js", "types/ids.d.ts", "lib/native.js"} <= needed
     assert files.keys() >= needed
     assert not [name for name in files if name.endswith((".node", ".rs", "Cargo.toml"))]
 

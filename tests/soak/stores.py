@@ -434,4 +434,5 @@ def copy_of_the_node_package(directory: Path) -> Path:
     copy.mkdir()
     for file in [*package.glob("*.js"), *package.glob("*.node"), package / "package.json"]:
         shutil.copy(file, copy)
+    shutil.copytree(package / "lib", copy / "lib")
     return copy

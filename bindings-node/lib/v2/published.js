@@ -2,7 +2,7 @@
 
 // The names of the published `randflake`, version 2.1, that were already deprecated there.
 
-const v2 = require('./v2.js')
+const v2 = require('./index.js')
 
 const { ErrInvalidID, ErrInvalidLease, ErrRandflakeDead, RANDFLAKE_MAX_TIMESTAMP } = v2
 

@@ -2,7 +2,7 @@
 
 // The option `form` of the adapters for frameworks.
 
-const { TextForm } = require('./text.js')
+const { TextForm } = require('../text.js')
 
 const PLAIN = new TextForm()
 

@@ -3,7 +3,7 @@
 // Columns of Drizzle for ids: BIGINT in the database; a bigint, or a text, in rows and queries.
 
 const { formOf } = require('./form.js')
-const { encodeString } = require('./text.js')
+const { encodeString } = require('../text.js')
 
 /** Returns a bigint that is an id. */
 function checked(id) {

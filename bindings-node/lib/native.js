@@ -27,7 +27,7 @@ class RandflakeError extends Error {
 /** Loads the native half, or says first why it cannot be loaded, then what to do about it. */
 function loadBinding() {
   try {
-    return require('./binding.js')
+    return require('../binding.js')
   } catch (error) {
     const causes = []
     for (let cause = error.cause; cause instanceof Error; cause = cause.cause) causes.push(cause)
