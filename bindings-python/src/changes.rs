@@ -14,7 +14,7 @@ use pyo3::{
 };
 use randflake_leases::{LeaseStatus, Level};
 
-use crate::{exit, lease};
+use crate::{interpreter, lease};
 
 thread_local! {
     /// The changes of the lease that this thread keeps. So a forked child, which has a thread of
@@ -42,7 +42,7 @@ pub(crate) fn sender(
     // Imported now: a finalizing interpreter cannot import anything.
     let import =
         || PyResult::Ok(once!().import(py, "randflake._changes", "begin")?.clone().unbind());
-    let begin = exit::call_python(py, import)?;
+    let begin = interpreter::call_python(py, import)?;
     let functions = Arc::new((begin, on_lease_change));
     Ok(move |status: &LeaseStatus| {
         let changes = CHANGES.with(Arc::clone);
@@ -52,7 +52,7 @@ pub(crate) fn sender(
             return;
         }
         drop(unsent);
-        exit::DELIVERIES.begin();
+        interpreter::DELIVERIES.begin();
         let starter = thread::Builder::new().name("randflake-change".to_owned());
         let (functions, of_thread) = (Arc::clone(&functions), Arc::clone(&changes));
         if starter.spawn(move || start(&functions, of_thread)).is_err() {
@@ -68,7 +68,7 @@ fn start(functions: &(Py<PyAny>, Option<Py<PyAny>>), changes: Arc<Mutex<Changes>
         PyResult::Ok(take(arguments.py(), &of_python))
     };
     let started = Python::try_attach(|py| {
-        exit::unless_finalizing(py, || {
+        interpreter::unless_finalizing(py, || {
             let take = PyCFunction::new_closure(py, None, None, take)?;
             functions.0.call1(py, (take, &functions.1))
         })
@@ -84,12 +84,12 @@ fn take(py: Python<'_>, changes: &Mutex<Changes>) -> Option<Change> {
         let mut unsent = lock(changes);
         let Some(status) = unsent.waiting.pop_front() else {
             unsent.taken = false;
-            exit::DELIVERIES.end();
+            interpreter::DELIVERIES.end();
             return None;
         };
         drop(unsent);
         // A change that cannot be made for lack of memory is left out.
-        if let Ok(change) = exit::unless_finalizing(py, || change_of(py, status))? {
+        if let Ok(change) = interpreter::unless_finalizing(py, || change_of(py, status))? {
             return Some(change);
         }
     }
@@ -107,7 +107,7 @@ fn change_of(py: Python<'_>, status: LeaseStatus) -> PyResult<Change> {
 /// Makes the next change try again: no thread could be started.
 fn give_up(changes: &Mutex<Changes>) {
     lock(changes).taken = false;
-    exit::DELIVERIES.end();
+    interpreter::DELIVERIES.end();
 }
 
 /// Its contents are valid no matter what has panicked.

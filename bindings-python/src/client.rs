@@ -19,7 +19,7 @@ use randflake_leases::{
     },
 };
 
-use crate::{errors::raise, exit};
+use crate::{errors::raise, interpreter};
 
 /// The longest wait for a client. Its own limit should be a few seconds at most.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -52,8 +52,15 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
 
     fn extract(store: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let py = store.py();
+        // The path of a file needs nothing of Python's. A URL does: its clients are written there.
+        if let Ok(text) = store.cast::<PyString>()
+            && let Ok(path) = text.to_str()
+            && Address::read(path).is_none()
+        {
+            return Ok(Self::Local(path.to_owned().into()));
+        }
         let ask = || py.import("randflake._clients")?.call_method1("located", (store,));
-        let located = exit::call_python(py, ask)?;
+        let located = interpreter::call_python(py, ask)?;
         if let Ok((server, open, survives_fork, key, place)) =
             located.extract::<(String, Py<PyAny>, _, _, _)>()
         {
@@ -62,11 +69,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
             let process = ForkId::current();
             return Ok(Self::Server(Source { server, open, survives_fork, key, place, process }));
         }
-        // Text may be a URL. Anything else, and a str with undecodable bytes, is a path.
-        Ok(Self::Local(match store.extract::<String>() {
-            Ok(text) => text.into(),
-            Err(_) => located.extract::<PathBuf>()?.into(),
-        }))
+        // An os.PathLike, bytes, or a str with undecodable bytes.
+        Ok(Self::Local(located.extract::<PathBuf>()?.into()))
     }
 }
 
@@ -165,7 +169,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let object = self.0.take();
-        let _ended = Python::try_attach(|py| exit::unless_finalizing(py, || drop(object)));
+        let _ended = Python::try_attach(|py| interpreter::unless_finalizing(py, || drop(object)));
     }
 }
 
@@ -221,7 +225,7 @@ impl Server {
                 once!().import(py, "randflake._clients", "begin")?.call1((send, call(py)?))
             };
             // Shows only the class of an exception: its message may contain a password.
-            exit::unless_finalizing(py, || {
+            interpreter::unless_finalizing(py, || {
                 begin().map(drop).map_err(|raised| {
                     let class = raised.get_type(py).qualname();
                     let class = class.map(|name| name.to_string()).unwrap_or_default();
@@ -229,7 +233,7 @@ impl Server {
                 })
             })
         });
-        started.flatten().ok_or_else(exit::finalizing)??;
+        started.flatten().ok_or_else(interpreter::finalizing)??;
         Ok(receiver)
     }
 }

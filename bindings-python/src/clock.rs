@@ -15,7 +15,7 @@ use randflake::{Error, ErrorKind, Result, SystemClock, bindings::unix_nanos};
 use crate::{
     convert::{must, number},
     errors::raise,
-    exit::never_return,
+    interpreter::never_return,
 };
 
 /// The longest time that a signal waits for its Python handler.

@@ -3,18 +3,21 @@
 use std::{sync::Arc, time::Duration};
 
 use pyo3::prelude::*;
-use randflake::{Call, Clock as _, Error, ErrorKind, Format, Generator, Result, Wait, bindings};
+use randflake::{
+    Call, Clock as _, Error, ErrorKind, Format, Generator, Order, Result, Wait, bindings,
+};
 use randflake_leases::{Leased, LeasedMetrics};
 
 use crate::{
     buffer::{Batch, LARGE_BATCH},
     clock::Clock,
     errors::{call, caught, raise},
-    exit,
-    lazy::{ConfigSource, Lazy, Settings},
+    interpreter,
+    lazy::Lazy,
     lease::{self, Lease},
     metrics,
     options::{self, Options},
+    settings::{ConfigSource, Settings},
 };
 
 /// A generator, shared by its Python class and the base of that class.
@@ -51,11 +54,11 @@ impl<F: ConfigSource> AnyGenerator<F> {
         config: F::Config,
     ) -> PyResult<Self> {
         let (builder, needs_python) = settings.builder(py, config)?;
-        exit::register_in_child(py)?;
+        interpreter::register_in_child(py)?;
         let opened = py.detach(|| call(|| builder.open()));
-        let leased = opened.map_err(|raised| exit::raise_unless_finalizing(py, raised))?;
+        let leased = opened.map_err(|raised| interpreter::raise_unless_finalizing(py, raised))?;
         let leased = Arc::new(leased);
-        exit::close_at_exit(Arc::clone(&leased) as _, needs_python);
+        interpreter::close_at_exit(Arc::clone(&leased) as _, needs_python);
         Ok(Self::Leased(leased, Wait::MaxWait))
     }
 
@@ -111,7 +114,9 @@ impl<F: ConfigSource> AnyGenerator<F> {
     pub(crate) fn generate_in_order(&self, py: Python<'_>) -> PyResult<F::Id> {
         self.retry(py, |flake| {
             caught(|| match flake {
-                Opened::Manual(flake) => flake.generate_in_order(),
+                Opened::Manual(flake) => {
+                    flake.generate_with(Call { order: Order::Next, ..Call::default() })
+                }
                 Opened::Leased(leased, _) => leased.try_generate(flake.call()),
             })
         })
@@ -121,7 +126,10 @@ impl<F: ConfigSource> AnyGenerator<F> {
     #[inline]
     pub(crate) fn generate_in_order_at_once(&self) -> Option<F::Id> {
         let Self::Manual(flake) = self else { return None };
-        caught(|| Ok(flake.generate_in_order_at_once())).ok().flatten()
+        if !flake.clock().is_system() {
+            return None;
+        }
+        caught(|| flake.generate_with(Call { order: Order::Next, ..Call::AT_ONCE })).ok()
     }
 
     /// Generates an id, unless that fails, waits or calls Python.
@@ -182,22 +190,22 @@ impl<F: Format> Opened<'_, F> {
     fn recover(&self, py: Python<'_>, error: Error) -> PyResult<()> {
         let Self::Leased(leased, Wait::MaxWait) = self else { return Err(self.raise(py, error)) };
         if has_no_lease_yet(&error) {
-            exit::register_in_child(py)?;
+            interpreter::register_in_child(py)?;
         }
         py.detach(|| caught(|| leased.recover(error)))
-            .map_err(|error| exit::raise_with_cause(py, error))
+            .map_err(|error| interpreter::raise_with_cause(py, error))
     }
 
     #[cold]
     fn raise(&self, py: Python<'_>, error: Error) -> PyErr {
         match self {
-            Self::Manual(_) => exit::raise_unless_finalizing(py, raise(error)),
+            Self::Manual(_) => interpreter::raise_unless_finalizing(py, raise(error)),
             Self::Leased(_, Wait::Never) if error.kind() == ErrorKind::Forked => {
                 let why = "this process was forked or restored and has no lease of its own yet; await \
                            ready(), which takes one";
-                exit::raise_unless_finalizing(py, raise(Error::new(ErrorKind::Forked, why)))
+                interpreter::raise_unless_finalizing(py, raise(Error::new(ErrorKind::Forked, why)))
             }
-            Self::Leased(leased, _) => exit::raise_with_cause(py, leased.explain(error)),
+            Self::Leased(leased, _) => interpreter::raise_with_cause(py, leased.explain(error)),
         }
     }
 }

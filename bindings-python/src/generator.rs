@@ -9,7 +9,7 @@ use crate::{
     buffer::{self, Batch, Int64Buffer},
     dyn_generator::DynGenerator,
     errors::not_to_be_copied,
-    exit,
+    interpreter,
 };
 
 #[doc = doc!(Generator)]
@@ -94,22 +94,22 @@ impl Generator {
 
     #[doc = doc!(Generator.ready)]
     fn ready(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        exit::call_async(slf.py(), "ready", (slf,))
+        interpreter::call_async(slf.py(), "ready", (slf,))
     }
 
     #[doc = doc!(Generator.generate_many_async)]
     fn generate_many_async(slf: Bound<'_, Self>, n: Count) -> PyResult<Bound<'_, PyAny>> {
-        exit::call_async(slf.py(), "generate_many", (slf, n.0))
+        interpreter::call_async(slf.py(), "generate_many", (slf, n.0))
     }
 
     #[doc = doc!(Generator.generate_array_async)]
     fn generate_array_async(slf: Bound<'_, Self>, n: Count) -> PyResult<Bound<'_, PyAny>> {
-        exit::call_async(slf.py(), "generate_array", (slf, n.0))
+        interpreter::call_async(slf.py(), "generate_array", (slf, n.0))
     }
 
     #[doc = doc!(Generator.aclose)]
     fn aclose(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        exit::call_async(slf.py(), "close", (slf,))
+        interpreter::call_async(slf.py(), "close", (slf,))
     }
 
     /// Returns the seconds until an id is available; `None` in a process that has to lease first.
@@ -126,7 +126,7 @@ impl Generator {
     }
 
     fn __aenter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        exit::call_async(slf.py(), "entered", (slf,))
+        interpreter::call_async(slf.py(), "entered", (slf,))
     }
 
     #[pyo3(signature = (exc_type, exc_value, traceback, /))]

@@ -37,10 +37,10 @@ mod command;
 mod convert;
 mod dyn_generator;
 mod errors;
-mod exit;
 mod fast_calls;
 mod generator;
 mod inspector;
+mod interpreter;
 mod layout;
 mod lazy;
 mod lease;
@@ -51,6 +51,7 @@ mod operator;
 mod options;
 mod parts;
 mod randflake;
+mod settings;
 mod snowflake;
 mod text;
 mod tickets;
@@ -117,7 +118,7 @@ mod _randflake {
         // later.
         let _ = ::randflake::bindings::ForkId::current();
         crate::errors::register(module.py())?;
-        crate::exit::register(module.py())?;
+        crate::interpreter::register(module.py())?;
         crate::fast_calls::register(module.py())?;
         REGISTERED.store(true, Ordering::Relaxed);
         Ok(())

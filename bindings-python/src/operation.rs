@@ -1,18 +1,14 @@
 //! Operations of an operator, whose waits Python's signals interrupt.
 
-use std::{
-    mem,
-    sync::mpsc::{self, Receiver, RecvTimeoutError},
-    thread,
-};
+use std::{sync::mpsc, thread};
 
 use pyo3::prelude::*;
-use randflake::{Error, ErrorKind, Result, bindings::ForkId};
+use randflake::{Error, ErrorKind, Result};
+use randflake_leases::bindings::Reception;
 
 use crate::{
-    clock::LONGEST_SLICE,
     errors::{caught, raise},
-    exit::raise_unless_finalizing,
+    interpreter::raise_unless_finalizing,
 };
 
 /// Runs an operation on its own thread, without the GIL, and returns its result. An exception of a
@@ -33,47 +29,19 @@ pub(crate) fn operate<T: Send + 'static>(
         let why = format!("cannot start a thread for an operation on the store: {error}");
         raise_unless_finalizing(py, raise(Error::new(ErrorKind::StoreUnavailable, why)))
     })?;
-    let mut waiting = Waiting { process: ForkId::of_threads(), receiver: Some(receiver) };
+    let mut waiting = Reception::new(receiver, ());
     loop {
         if let Some(done) = py.detach(|| waiting.receive()) {
+            let done = done.expect("panics are caught, and sent");
             return done.map_err(|error| raise_unless_finalizing(py, raise(error)));
         }
         py.check_signals()?;
-        if waiting.process != ForkId::of_threads() {
+        if waiting.is_inherited() {
             return Err(raise(Error::new(
                 ErrorKind::Forked,
                 "this process was forked while its parent waited for a store, which answers the \
                  parent",
             )));
-        }
-    }
-}
-
-/// The end of the channel where the caller waits.
-struct Waiting<T> {
-    process: ForkId,
-    /// `None` only while it is dropped.
-    receiver: Option<Receiver<Result<T>>>,
-}
-
-impl<T> Waiting<T> {
-    /// Returns what has arrived, if it arrives soon.
-    fn receive(&mut self) -> Option<Result<T>> {
-        let receiver = self.receiver.as_ref().expect("until it is dropped");
-        match receiver.recv_timeout(LONGEST_SLICE) {
-            Ok(done) => Some(done),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => unreachable!("panics are caught, and sent"),
-        }
-    }
-}
-
-/// In a child, a thread of the parent may hold its lock.
-impl<T> Drop for Waiting<T> {
-    fn drop(&mut self) {
-        let receiver = self.receiver.take();
-        if self.process != ForkId::of_threads() {
-            mem::forget(receiver);
         }
     }
 }

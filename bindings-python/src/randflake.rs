@@ -7,11 +7,11 @@ use crate::{
     bulk,
     client::Store,
     dyn_generator::{AnyGenerator, DynGenerator as _},
-    exit,
     generator::Generator,
-    lazy::Settings,
+    interpreter,
     options::Options,
     parts::Parts,
+    settings::Settings,
     text::{Text, list_of_texts},
 };
 
@@ -134,7 +134,7 @@ impl Randflake {
             secret.extract::<AnySecret>()?;
         }
         let leased = py.get_type::<Self>().getattr("leased")?;
-        exit::call_async(py, "Opening", (leased, (store, secret), options))
+        interpreter::call_async(py, "Opening", (leased, (store, secret), options))
     }
 
     /// Returns the same leased generator with calls that never wait, for an event loop's thread.

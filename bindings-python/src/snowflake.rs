@@ -7,12 +7,12 @@ use crate::{
     client::Store,
     dyn_generator::{AnyGenerator, DynGenerator as _},
     errors::raise,
-    exit,
     generator::Generator,
+    interpreter,
     layout::{AnyLayout, Layout},
-    lazy::{Settings, warn_if_ending},
     options::Options,
     parts::RawParts,
+    settings::{Settings, warn_if_ending},
 };
 
 #[doc = doc!(Snowflake)]
@@ -116,7 +116,7 @@ impl Snowflake {
     ) -> PyResult<Bound<'py, PyAny>> {
         let leased = py.get_type::<Self>().getattr("leased")?;
         let layout = Layout::from(layout.0);
-        exit::call_async(py, "Opening", (leased, (store, layout), options))
+        interpreter::call_async(py, "Opening", (leased, (store, layout), options))
     }
 
     /// Returns the same leased generator with calls that never wait, for an event loop's thread.

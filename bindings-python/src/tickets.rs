@@ -21,10 +21,10 @@ use crate::{
     clock::Clock,
     convert::boolean,
     errors::{call, caught, not_to_be_copied},
-    exit::{self, Closeable},
-    lazy::store_of_environment,
+    interpreter::{self, Closeable},
     metrics,
     options::{self, Options},
+    settings::store_of_environment,
 };
 
 #[doc = doc!(Tickets)]
@@ -97,14 +97,15 @@ impl Tickets {
         let builder = options::tickets(builder, options)?;
         let tickets = match first {
             FirstBlock::Now => {
-                exit::register_in_child(py)?;
-                caught(|| builder.open()).map_err(|error| exit::raise_with_cause(py, error))?
+                interpreter::register_in_child(py)?;
+                caught(|| builder.open())
+                    .map_err(|error| interpreter::raise_with_cause(py, error))?
             }
             FirstBlock::Later => call(|| builder.open_lazily())?,
         };
         let counter = Arc::new(Counter { tickets, environment, registered_in: AtomicU64::new(0) });
         if let Some(needs_python) = needs_python {
-            exit::close_at_exit(Arc::clone(&counter) as _, needs_python);
+            interpreter::close_at_exit(Arc::clone(&counter) as _, needs_python);
         }
         Ok(Self { counter, waiting: None })
     }
@@ -121,9 +122,9 @@ impl Tickets {
         }
         let process = ForkId::current().number();
         if counter.registered_in.swap(process, Ordering::Relaxed) != process {
-            exit::register_in_child(py)?;
+            interpreter::register_in_child(py)?;
         }
-        caught(|| ask(&counter.tickets)).map_err(|error| exit::raise_with_cause(py, error))
+        caught(|| ask(&counter.tickets)).map_err(|error| interpreter::raise_with_cause(py, error))
     }
 
     /// Takes memory for a batch, unless it would be refused.
@@ -179,7 +180,7 @@ impl EnvironmentStore {
         let location = store.location(self.allow_weak_store)?.create(self.create);
         // Another thread may have been first.
         if self.found.set(Box::new(location)).is_ok() {
-            exit::close_at_exit(Arc::clone(counter) as _, needs_python);
+            interpreter::close_at_exit(Arc::clone(counter) as _, needs_python);
         }
         Ok(())
     }
@@ -236,7 +237,7 @@ impl Tickets {
         options: Option<Options<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let leased = py.get_type::<Self>().getattr("leased")?;
-        exit::call_async(py, "Opening", (leased, (store, name.0), options))
+        interpreter::call_async(py, "Opening", (leased, (store, name.0), options))
     }
 
     /// Draws from a counter in the memory of this process, for randflake.testing.
@@ -253,7 +254,7 @@ impl Tickets {
         let builder = randflake_tickets::Tickets::builder(location, name.0).clock(Clock::System);
         let builder = options::tickets(builder, options)?;
         let tickets =
-            caught(|| builder.open()).map_err(|error| exit::raise_with_cause(py, error))?;
+            caught(|| builder.open()).map_err(|error| interpreter::raise_with_cause(py, error))?;
         let counter = Counter { tickets, environment: None, registered_in: AtomicU64::new(0) };
         Ok(Self { counter: Arc::new(counter), waiting: None })
     }
@@ -326,22 +327,22 @@ impl Tickets {
 
     #[doc = doc!(Tickets.ready)]
     fn ready(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        exit::call_async(slf.py(), "ready", (slf,))
+        interpreter::call_async(slf.py(), "ready", (slf,))
     }
 
     #[doc = doc!(Tickets.generate_many_async)]
     fn generate_many_async(slf: Bound<'_, Self>, n: Count) -> PyResult<Bound<'_, PyAny>> {
-        exit::call_async(slf.py(), "generate_many", (slf, n.0))
+        interpreter::call_async(slf.py(), "generate_many", (slf, n.0))
     }
 
     #[doc = doc!(Tickets.generate_array_async)]
     fn generate_array_async(slf: Bound<'_, Self>, n: Count) -> PyResult<Bound<'_, PyAny>> {
-        exit::call_async(slf.py(), "generate_array", (slf, n.0))
+        interpreter::call_async(slf.py(), "generate_array", (slf, n.0))
     }
 
     #[doc = doc!(Tickets.aclose)]
     fn aclose(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        exit::call_async(slf.py(), "close", (slf,))
+        interpreter::call_async(slf.py(), "close", (slf,))
     }
 
     /// Returns the seconds after which to ask again for a number; 0 if there is one. Never waits.
@@ -363,7 +364,7 @@ impl Tickets {
     }
 
     fn __aenter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        exit::call_async(slf.py(), "entered", (slf,))
+        interpreter::call_async(slf.py(), "entered", (slf,))
     }
 
     #[pyo3(signature = (exc_type, exc_value, traceback, /))]

@@ -24,7 +24,7 @@ use crate::{
 
 pub use self::{
     builder::{Builder, check_max_wait, invalid_max_drift, invalid_max_wait},
-    call::{Call, Reach, Wait},
+    call::{Call, Order, Reach, Wait},
 };
 
 /// A generator of unique 64-bit ids of a [`Format`]: [`Randflake`](crate::Randflake) or

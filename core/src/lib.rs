@@ -83,7 +83,7 @@ pub use crate::{
     error::{Error, ErrorKind, Result},
     fork::after_restore,
     format::Format,
-    generator::{Builder, Call, Generator, Reach, Wait},
+    generator::{Builder, Call, Generator, Order, Reach, Wait},
     id::Id,
     inspector::Inspector,
     layout::{CustomLayout, Field, Layout, RawParts, Sequence},

@@ -9,5 +9,6 @@ pub use crate::{
     namespace::STORED_FORMAT,
     per_process::PerProcess,
     protocol::{check_counter, outcome_of},
+    reception::Reception,
     token::random_bytes,
 };

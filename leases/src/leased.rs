@@ -24,10 +24,10 @@ use std::{
 
 use randflake::{
     Call, Clock, Encrypted, Error, ErrorKind, Format, Generator, Id, Layout, Parts, Plain,
-    RawParts, Reach, Result, Secret, SystemClock, Wait, bindings::ForkId,
+    RawParts, Result, Secret, SystemClock, bindings::ForkId,
 };
 #[cfg(doc)]
-use randflake::{Randflake, Snowflake};
+use randflake::{Randflake, Reach, Snowflake};
 
 pub use self::recovery::unavailable;
 pub use self::{
@@ -394,7 +394,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
 
     fn check_size(&self, count: usize, call: Call) -> Result<()> {
         let ttl = self.source.options.ttl;
-        if call != (Call { wait: Wait::MaxWait, reach: Reach::Lease }) {
+        if call != Call::default() {
             return Ok(());
         }
         let takes = self.generator.time_for(count).as_secs();

@@ -29,6 +29,7 @@ mod own;
 mod per_process;
 mod processor;
 mod protocol;
+mod reception;
 pub mod remote;
 mod rules;
 #[cfg(test)]

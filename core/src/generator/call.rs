@@ -1,4 +1,4 @@
-//! What a call may do: whether it waits, and how far it reaches.
+//! What a call may do: whether it waits, how far it reaches, and which slot it takes.
 
 /// What a call may do. The default is that of [`Generator::generate`](crate::Generator::generate) and
 /// [`Generator::fill`](crate::Generator::fill).
@@ -8,6 +8,8 @@ pub struct Call {
     pub wait: Wait,
     /// How far a batch may reach.
     pub reach: Reach,
+    /// Which slot a single id takes.
+    pub order: Order,
 }
 
 /// Whether a call may wait.
@@ -34,10 +36,23 @@ pub enum Reach {
     Renewals,
 }
 
+/// Which slot a single id takes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Order {
+    /// Any. A thread may have claimed it ahead of the call.
+    #[default]
+    Any,
+    /// The one after the last one that was claimed, for programs that count on it; slower. The ids
+    /// that another thread has claimed ahead leave a gap, so it is for a generator that makes all its
+    /// single ids in this way.
+    Next,
+}
+
 impl Call {
     /// A call that never waits.
-    pub const AT_ONCE: Self = Self { wait: Wait::Never, reach: Reach::Lease };
+    pub const AT_ONCE: Self = Self { wait: Wait::Never, reach: Reach::Lease, order: Order::Any };
 
     /// A batch that may take longer than its lease, if that is renewed meanwhile.
-    pub const OVER_RENEWALS: Self = Self { wait: Wait::MaxWait, reach: Reach::Renewals };
+    pub const OVER_RENEWALS: Self =
+        Self { wait: Wait::MaxWait, reach: Reach::Renewals, order: Order::Any };
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Generator,
-    call::{Call, Reach, Wait},
+    call::{Call, Order, Reach, Wait},
     plan::{Plan, goes_on, plan, usual_plan},
     wait::{Rate, WaitBudget, refused},
 };
@@ -55,39 +55,17 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// ```
     #[inline]
     pub fn generate_with(&self, call: Call) -> Result<F::Id> {
-        match self.fast_path() {
+        let id = match call.order {
+            Order::Any => self.fast_path(),
+            Order::Next => self.claim_next_and(|term, next| {
+                let left = term.state.slots() - next.slot;
+                ahead::id_of(term.number, next, left, |ids| self.pack_claimed(term, next, ids))
+            }),
+        };
+        match id {
             Some(id) => Ok(F::id(id)),
             None => self.slow_path(call).map(F::id),
         }
-    }
-
-    /// Generates an id of the slot after the last one that was claimed; this thread claims none ahead.
-    /// For bindings with programs that count on it. Another thread's buffer of this generator would
-    /// leave a gap, so it is for a generator of which no single id is generated otherwise.
-    ///
-    /// # Errors
-    ///
-    /// As [`generate`](Self::generate).
-    #[doc(hidden)]
-    pub fn generate_in_order(&self) -> Result<F::Id> {
-        let mut id = [0];
-        self.try_fill(&mut id, Call::default())?;
-        Ok(F::id(id[0]))
-    }
-
-    /// Generates an id as [`generate_in_order`](Self::generate_in_order) does, under the conditions of
-    /// [`Call::AT_ONCE`], on the machine's clock alone.
-    #[doc(hidden)]
-    #[inline]
-    pub fn generate_in_order_at_once(&self) -> Option<F::Id> {
-        if !self.clock.is_system() {
-            return None;
-        }
-        self.claim_next_and(|term, next| {
-            let left = term.state.slots() - next.slot;
-            ahead::id_of(term.number, next, left, |ids| self.pack_claimed(term, next, ids))
-        })
-        .map(F::id)
     }
 
     /// Fills a slice with ids, in the order in which they are claimed.
@@ -264,7 +242,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
     fn slow_path(&self, call: Call) -> Result<i64> {
         let mut id = [0];
         let mut budget = WaitBudget::new(self.max_wait_of(call), 1, None, call.reach);
-        self.fill_some(&mut id, true, &mut budget)?;
+        self.fill_some(&mut id, call.order == Order::Any, &mut budget)?;
         Ok(id[0])
     }
 

@@ -18,7 +18,7 @@ use std::{
     mem,
     sync::{
         Arc,
-        mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender},
+        mpsc::{self, Receiver, RecvTimeoutError, SendError},
     },
     thread,
     time::Duration,
@@ -30,11 +30,9 @@ use super::{
     shared::ProcessLease,
     source::{FirstLease, LeaseSource, forked, no_thread},
 };
+use crate::reception::Reception;
 
 const THREAD: &str = "randflake-first";
-
-/// The longest time that a signal waits for its handler.
-const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
 impl LeaseSource {
     /// As [`acquire`](Self::acquire), on a thread. The caller waits on its clock, whose sleeps are for
@@ -46,7 +44,7 @@ impl LeaseSource {
     ) -> Result<FirstLease> {
         // Without a buffer: what nobody receives comes back.
         let (sender, granted) = mpsc::sync_channel(0);
-        let (caller, present) = mpsc::channel();
+        let (caller, present) = mpsc::channel::<Infallible>();
         let (source, process) = (Arc::clone(self), process_lease.process);
         let shared = Arc::clone(&process_lease.shared);
         let work = move || {
@@ -59,7 +57,7 @@ impl LeaseSource {
         };
         let thread = thread::Builder::new().name(THREAD.to_owned());
         thread.spawn(work).map_err(|error| no_thread(&error))?;
-        let waiting = Waiting { threads: ForkId::of_threads(), ends: Some((granted, caller)) };
+        let mut waiting = Reception::new(granted, caller);
         loop {
             let received = waiting.receive();
             if received.is_none()
@@ -72,7 +70,7 @@ impl LeaseSource {
                 return Err(forked());
             }
             if let Some(taken) = received {
-                return taken;
+                return taken.unwrap_or_else(|| Err(panicked()));
             }
         }
     }
@@ -84,43 +82,6 @@ impl LeaseSource {
         // Without a thread, the lease expires.
         let _ = thread::Builder::new().name(THREAD.to_owned()).spawn(work);
         why
-    }
-}
-
-/// The caller's end of the channel.
-struct Waiting {
-    threads: ForkId,
-    /// What the thread sends, and what tells it that somebody waits. `None` only while it is dropped.
-    ends: Option<(Receiver<Result<FirstLease>>, Sender<Infallible>)>,
-}
-
-impl Waiting {
-    /// Returns whether the thread is the parent's.
-    fn is_inherited(&self) -> bool {
-        self.threads != ForkId::of_threads()
-    }
-
-    /// Returns what the thread has sent, if that comes soon.
-    fn receive(&self) -> Option<Result<FirstLease>> {
-        let (granted, _) = self.ends.as_ref().expect("until it is dropped");
-        match granted.recv_timeout(LONGEST_SLICE) {
-            Ok(taken) => Some(taken),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Err(Error::new(
-                ErrorKind::Internal,
-                "a defect: the thread that takes the first lease has panicked; its message is on \
-                 the standard error output",
-            ))),
-        }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let ends = self.ends.take();
-        if self.is_inherited() {
-            mem::forget(ends);
-        }
     }
 }
 
@@ -143,6 +104,15 @@ impl Clock for InterruptibleClock {
     fn is_system(&self) -> bool {
         true
     }
+}
+
+#[cold]
+fn panicked() -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        "a defect: the thread that takes the first lease has panicked; its message is on the standard \
+         error output",
+    )
 }
 
 /// Makes the error of a lease whose caller has gone, which nobody sees.

@@ -1,5 +1,5 @@
-//! The end of the process: leased node ids are given back, and no thread is ended inside this
-//! library.
+//! How Rust meets the interpreter: it calls Python and raises, unless the interpreter is ending; at the
+//! end of the process leased node ids are given back, and no thread is ended inside this library.
 #![allow(unsafe_code, reason = "Py_AtExit")]
 
 use std::{
