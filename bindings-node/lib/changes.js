@@ -2,6 +2,10 @@
 
 // Notifies a program of each change of a lease: on a diagnostics channel, and by calling its
 // function.
+//
+// Changes come by a thread-safe function, which keeps no process alive and waits for nobody. It knows
+// the generator by a weak reference, since the native half holds the function as long as the
+// generator.
 
 const { channel } = require('node:diagnostics_channel')
 const { mustBe } = require('./arguments.js')

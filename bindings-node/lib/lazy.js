@@ -1,6 +1,12 @@
 'use strict'
 
 // What a lazy generator keeps until its first use.
+//
+// A lazy generator has an index that no other has, so the native generate returns false, and
+// generators.js makes the generator of open_lazily and takes its index: other generators pay nothing
+// for that. It is not the index that erases the owner, or an id left in the call buffer would pass for theirs. A
+// thread takes the first lease, and the JavaScript thread waits for it only where the store is a
+// file.
 
 const { isAbsolute, sep } = require('node:path')
 const { isUint8Array } = require('node:util/types')

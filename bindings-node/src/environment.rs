@@ -3,6 +3,13 @@
 //!
 //! One function makes the ids of all of them: V8 calls a function that it knows beforehand 30 ns
 //! faster than one of several.
+//!
+//! JavaScript leaves the *index* of the generator in shared memory, the *shared call buffer*, and
+//! `generate` leaves the id there and returns nothing: together 17 ns sooner than with an argument
+//! and a bigint. What is in the call buffer is the id of this call only if the owner in the call
+//! buffer, erased before, is the generator that was meant: a call may fail where it cannot throw,
+//! and a debugger can have another generator called before. It is taken before another script can
+//! run. An index is freed after its generator was collected.
 
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 

@@ -1,4 +1,7 @@
 //! The leases of an environment, the main thread or a worker: they end with it.
+//!
+//! They are given back in an `exit` listener on the main thread and in a cleanup hook of a worker, within 5
+//! seconds in all.
 
 use std::{
     mem, ptr,

@@ -1,5 +1,8 @@
 //! Where leases come from: a file, or a server, which is reached through a JavaScript client. Rust
 //! writes the statements and waits on a thread of its own; `stores.js` runs them.
+//!
+//! A client belongs to the JavaScript thread that made it, so statements run there. A late answer
+//! is dropped: each operation may be repeated.
 
 use std::{
     collections::HashMap,

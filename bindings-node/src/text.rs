@@ -1,4 +1,7 @@
 //! The text of ids, one and many.
+//!
+//! To make a string takes Node-API longer than V8 takes for a slice of one, or for one of many
+//! joined ones. So many texts come in one string, and go in one.
 
 use napi::bindgen_prelude::i64n;
 use randflake::{Error, ErrorKind, Id, Result};

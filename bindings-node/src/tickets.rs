@@ -1,4 +1,8 @@
 //! Sequential numbers, from counters of a store.
+//!
+//! They have an index in the table of generators, so `generate` serves them as well. A thread of
+//! the crate draws them. The JavaScript thread waits for a block only where the store is a file, on
+//! a clock that ends with the environment.
 
 use std::{ffi::CStr, sync::Arc, time::Duration};
 

@@ -1,5 +1,9 @@
 //! Changes of a lease, which `randflake/_changes.py` logs and passes to the function of the
 //! program.
+//!
+//! They are queued in memory of the thread that keeps the lease, so a forked child meets no lock of
+//! its parent. The end of the process waits for the thread that takes them, up to 5 seconds, before
+//! the last `atexit` function ends; after that nothing is reported.
 
 use std::{
     collections::VecDeque,

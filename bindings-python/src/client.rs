@@ -1,4 +1,14 @@
 //! Stores with a server: statements run by clients written in Python, `randflake/stores.py`.
+//!
+//! Each statement runs on a thread that Python started, of the system's also where gevent has put
+//! greenlets in their place, which would never run there. Python up to 3.13 ends other threads
+//! where they stand when it ends, by unwinding them, which Rust below does not survive; and on the
+//! first thread, what a signal's handler raises would look like a failure of the client. Nor does
+//! that thread begin a statement: code of Python's would run the handler, and take what it raises
+//! for its own.
+//!
+//! A client whose last call has not returned is not called again. Only a URL is opened again in a
+//! forked child: a connection, pool or client is the parent's, and is not even asked to close.
 
 use std::{
     collections::BTreeMap,

@@ -2,6 +2,9 @@
 //!
 //! A call that cannot succeed at once and without Python is repeated by the ordinary method, which
 //! pyo3 makes: that one waits, calls clocks written in Python, recovers leases, and raises.
+//!
+//! So pyo3 knows that a thread has the GIL when it waits, calls Python, recovers a lease or raises;
+//! to ask for it would block while Python ends.
 #![allow(unsafe_code, reason = "methods that Python calls without pyo3")]
 
 use std::{ffi::CString, ptr};

@@ -1,5 +1,11 @@
-//! How Rust meets the interpreter: it calls Python and raises, unless the interpreter is ending; at the
-//! end of the process leased node ids are given back, and no thread is ended inside this library.
+//! The end of the process: leased node ids are given back, and no thread is ended inside this
+//! library.
+//!
+//! A C function at exit does that, after Python's own threads and `atexit` functions, so that no
+//! caller finds a generator closed before the end. A thread that wants the interpreter after that
+//! parks. Where the store's client is in Python, the last `atexit` function does it, while there is
+//! an interpreter to run the client, and waits for threads that are inside. After it nothing here
+//! begins to run Python any more.
 #![allow(unsafe_code, reason = "Py_AtExit")]
 
 use std::{

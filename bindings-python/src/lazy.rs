@@ -1,5 +1,10 @@
 //! Generators that are made before there is a store or a secret: both are looked up on first use,
 //! and the first id takes the lease.
+//!
+//! On first use a cell, set once and without a lock, gets the generator, which still has no lease:
+//! from there on it is the one of `open_lazily`. Threads that race for it drop theirs, which leased
+//! nothing. The secret is read once, for ids and for reading them. A store that is an object of the
+//! parent's stays refused in a child, since it was taken in when it was given.
 
 use std::sync::Arc;
 

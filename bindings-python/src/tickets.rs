@@ -1,4 +1,9 @@
 //! Sequential numbers, as Python draws them.
+//!
+//! A thread of the crate draws them. A call that waits for a block sleeps on the clock of this
+//! package, a millisecond at a time and without the GIL, so signals are heard. In a program with an
+//! event loop there are two objects over the same numbers: calls of one never wait, and awaited
+//! ones wait in threads, with the other.
 
 use std::sync::{
     Arc,

@@ -5,6 +5,17 @@
 //! [README](https://github.com/randflake/randflake/blob/main/cli/README.md).
 #![allow(clippy::doc_markdown, reason = "help on a terminal speaks no Markdown")]
 
+// Everything but the clients is the same in the three programs;
+// `tests/cross_language/test_command.py` compares them byte by byte. For cargo `open_server` opens
+// native clients. In Python the call never comes back to Python's handler of signals, so SIGINT
+// gets its default action first. In Node.js the command has a thread of its own, since the
+// JavaScript thread runs the client; the promise of its exit code keeps the process alive. Nothing
+// touches `process.stdout`, which would make the pipe non-blocking for both.
+//
+// SIGINT kills the command, and nothing is given back then: a handler in a process whose language
+// has its own is worse than a node id that stays reserved until its lease expires. Only `randflake
+// serve`, which cargo's program alone has, takes signals.
+
 mod arguments;
 mod completions;
 mod confirmation;

@@ -7,6 +7,27 @@
 //!
 //! A signal handler, or a clock that calls the generator, can call while a call of the same thread
 //! is running. A place that a call uses is *busy*: the nested call claims a single id.
+//!
+//! A buffered id is returned only if all of this holds; `generate.rs` checks it:
+//!
+//! - **In time.** Its Term is the current one, and `clock <= stamp <= clock + max_drift`. The cheap
+//!   clock may be some milliseconds late, by which an id may be older than the second it is
+//!   returned in, never younger. Where that clock says no, the precise one decides.
+//! - **Close, replacement.** The pointer is compared first. A call that loaded it before the change
+//!   returns an id that was claimed before the seal, and the second that the seal returned covers
+//!   that claim. The end of a lease only rises, so a stamp that was inside the window stays inside.
+//! - **Order.** A call that reads the packed state then drops what its place has of an older stamp.
+//!   It looks for its place only after that: what a nested call leaves in a place that it does not
+//!   know was claimed later, and its own claim fails.
+//! - **Nested calls.** A call that finds its place busy claims one id alone, and takes the place
+//!   away from its Term, since its own id may have a later stamp. While a call uses a place, a
+//!   nested one assigns none. A nested call that *fails* allocates memory for its error: in a
+//!   handler that has interrupted an allocation, it may wait for ever.
+//! - **Fork.** The fork id is compared after an id has left its buffer, so nothing of a child's
+//!   copy is returned. A call that claims compares it before and after.
+//! - **Rate.** The rule sees the position with the ids that are left taken back. So one thread gets
+//!   every id of a second in order, batches among single calls, as if there were no buffer. With
+//!   several threads, each that stops leaves at most the rest of its last group of a second unused.
 
 use std::{
     cell::Cell,

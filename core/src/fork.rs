@@ -6,6 +6,16 @@
 //! also detects a raw `clone`, which a `pthread_atfork` handler does not. The handler is registered
 //! as well, and is the only means where pages are not wiped: with other kernels and processor
 //! emulators. Miri has neither, and no fork.
+//!
+//! Where only the handler detects a fork, child handlers that other libraries registered before
+//! this one run while the fork id is still the parent's: load this library early. No library can
+//! see a fork by a signal handler after the last comparison of a call; both processes then have the
+//! ids of that call.
+//!
+//! After `after_restore`, other than in a child, the threads go on. So locks carry a fork id of the
+//! threads, which stays (`ForkId::of_threads`). The thread that keeps a lease of before may come
+//! late, so it names the process whose lease it keeps (`extend_lease_of`, `replace_lease_of`,
+//! `close_of`), and does nothing to a lease of after.
 #![allow(unsafe_code, reason = "mmap, madvise and pthread_atfork")]
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};

@@ -4,6 +4,11 @@
 //! Randflake is a second. Slots are numbered node by node: for Randflake slot `i` is node
 //! `nodes[i >> 17]`, sequence `i & 131071`. The next slot is 0 only while nothing has been issued,
 //! and equals the number of slots when the tick is full.
+//!
+//! Claims are compare-and-swap, never fetch-and-add, which would carry into the stamp and run past
+//! the seal. A claim writes a later position than the one it read, and succeeds only if the state
+//! still holds what was read. So all claims of a state are in one order, each beginning where an
+//! earlier one ended or later: I1 of ARCHITECTURE.md.
 
 use crate::sync::{AtomicU64, Ordering};
 

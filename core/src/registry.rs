@@ -6,6 +6,25 @@
 //! were doing. The first entry with a node id owns it. An index finds an entry by a node id; it
 //! grows in the same way, after the list. A thread brings the index up to date before it adds to
 //! the list.
+//!
+//! An entry of another fork id, with the same scope and one of the node ids, means `FORKED`. A
+//! generator carries the fork id that was read before the register was asked: a fork in between
+//! makes it the parent's. Layouts that pack alike are one scope, whatever their names: Twitter's
+//! and Leaf's. Generators that begin their ticks differently do not share a state, but are
+//! `NODE_IN_USE`.
+//!
+//! Granted node ids stay here for ever, since another process may have them next: a generator with
+//! one of them assigned manually is `NODE_IN_USE`. If a lease brings a node id that this process,
+//! or one it was forked from, has assigned manually, it is given back and another one taken.
+//!
+//! **Made, closed, made again.** Whichever process had a manually assigned node id before ended
+//! before this one made a generator for it. So the first stamp is the tick after the one in which
+//! the generator was made, by the precise clock. While it is open, others with the same node ids
+//! share its record and its beginning. Once all are closed, another process may have had the node
+//! id, and the next generator begins again in the tick after its own. One compare-and-swap, over
+//! the number of open generators and their beginning together, decides which of the two holds;
+//! `core/tests/handovers.rs` searches every interleaving of that. A lease states where it begins,
+//! which is no sign that no other process had the node id.
 
 use std::{
     fmt,

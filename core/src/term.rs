@@ -1,5 +1,24 @@
 //! A Term: the nodes, the window, the fork id and the packed state that belong together; and the
 //! atomic pointer to the current Term.
+//!
+//! **Replacement**, by other nodes or another window:
+//!
+//! 1. Publish a new Term whose state is *pending*.
+//! 2. Seal the old state with `fetch_or`: no claim on it can succeed any more. What that returns
+//!    holds the last stamp, so the first tick with nothing issued is exactly known.
+//! 3. Open the new state at that tick, or at its own start if that is later.
+//!
+//! A call that meets the pending state does 2 and 3 itself. A call that meets the seal loads the
+//! pointer again, and finds the new Term, which was published before the seal. So a new Term may
+//! keep nodes of the old one: their stamps cannot meet.
+//!
+//! Step 3 has an exception for ids that promise no order: a new Term without a node of the old one
+//! opens at its own start where the other tick is later than anybody could wait for. Then a clock
+//! was ahead, or was set back. Even then it opens after the last stamp of every earlier Term of
+//! this process that shares a node with it, so that a store which forgets cannot make them meet.
+//!
+//! To close is to publish null and to seal. Generators with manually assigned node ids share one
+//! state and therefore never seal it: closing one publishes null, and the others go on.
 #![allow(unsafe_code, reason = "the atomic pointer to the current Term")]
 
 use std::{ops::Range, ptr, sync::Arc};

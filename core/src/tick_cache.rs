@@ -5,6 +5,17 @@
 //! has passed. The speed of the counter is measured with the clock, and the slower of two
 //! measurements counts. So on a clock that runs evenly, the cached tick ends slightly too soon, and
 //! then the clock is read.
+//!
+//! A tick that is used was shown by the clock (I4), and the counter only ever keeps a claim in the
+//! tick of the last one: whatever it does, no id repeats. If the counter is wrong, the time in an
+//! id is wrong, and so its order among those of other processes: for 10 ms at most after the clock
+//! was set, by microseconds while its speed is being corrected, by as much as the counters of two
+//! processors differ.
+//!
+//! A coarse clock of the system takes no longer, 7 to 10 ns, but stands still for 1 to 10 ms: of
+//! two ids that two processes made one after the other, the second could sort before the first. The
+//! precise clock takes 29 of the 37 ns of an id. The counter is used only where its speed never
+//! changes: on x86-64 with an invariant counter.
 
 use crate::{
     Clock, Layout, Result,

@@ -272,7 +272,7 @@ fn what_a_handler_leaves_ahead_never_follows_a_later_id() {
     }
 }
 
-/// A fork after the last comparison of a call leaves the id to both: see ARCHITECTURE.md. These are
+/// A fork after the last comparison of a call leaves the id to both: see `core/src/fork.rs`. These are
 /// the instructions between that and the end of the measured call.
 const AFTER_THE_LAST_COMPARISON: usize = 100;
 

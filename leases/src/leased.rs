@@ -1,4 +1,17 @@
 //! A generator with leased node ids.
+//!
+//! A generator, a keeper, and a thread that does the keeper's steps. Generating an id is what it is
+//! for every generator: only a call that fails does more (`recovery.rs`). One code serves
+//! `Randflake` and every `Snowflake`; only their namespaces differ, which store the fingerprint of
+//! a secret or that of a layout.
+//!
+//! The first lease is taken on the calling thread, or for it by a thread (`interruptible.rs`). From
+//! then on a background thread keeps it (`thread.rs`), which knows nothing of the caller's language
+//! and never calls it.
+//!
+//! Closing seals the generator first, and reports the first second with nothing issued to the
+//! keeper. Then the thread gives the node ids back with that number, so a successor may begin in
+//! the very next second.
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 mod builder;

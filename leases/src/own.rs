@@ -2,6 +2,9 @@
 //! client's own only if it has one of these versions, not by its token alone: two copies of a
 //! process, as on a cloned machine, have the same token. The copy that writes first has the row;
 //! the other one finds a version that it does not know.
+//!
+//! What `randflake serve` asks for is forgotten, since the next request of its client may come to
+//! another instance; its clients name the next token with each renewal instead (`Renew::next`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -3,6 +3,34 @@
 //! provides what it has read from a table on a server, and writes only if none of that has changed.
 //!
 //! The conformance tests, `tests/conformance`, run on every store.
+//!
+//! **Replies.** A reply counts for a Term only if it echoes the token and the operation of the
+//! request, *and* its row has the start that the Term was granted for that node id. Without the
+//! second half, a late, repeated acquire grants the same token a second lease, whose end the first
+//! Term would take for its own.
+//!
+//! **Operators** need no secret: their namespace takes whatever has its name. A list shows no
+//! token, so no reader of it can renew or release. Where an operator lowers an end, uniqueness
+//! rests on what the operator states and on clocks, as it does for a fence, and nowhere else. So a
+//! decision that uses a clock compares two, the store's and that of the machine that asks, which
+//! may differ by the skew at most. A file has the clock of its one machine.
+//!
+//! - The end of a dead holder falls to `now + skew + drift + 1` at the lowest. It is never raised,
+//!   and its token is cleared, so a late message of the dead holder does nothing. The request names
+//!   the lease that was looked at: a holder that was granted the node id since keeps it.
+//! - A repair touches only an end beyond `now + longest lease + skew`, and sets none below that: it
+//!   shortens no lease of a right clock. The operator states that the holder is dead, and that no
+//!   id carries the new end or a later second. Where most held ends are implausible, a repair does
+//!   not trust the clock, because live leases look the same to one that is behind: the operator
+//!   names the end.
+//! - Which node ids are leased is in what every grant and renewal is decided by. A statement that
+//!   was begun before a change may still write after it, but no more than `longest lease + skew`
+//!   from the change on; that, or the end of a quarantine, is what the operator is told. A node id
+//!   that is put in begins at `now - skew`, as every first lease: nobody may have stamped a second
+//!   from there on, which holds once its former holder has been still for twice the skew and a
+//!   second.
+//! - The decision is written only if the row, or the floor, is still what it was. If a repeated
+//!   write is refused, but the text of this very write is there, the change was made.
 
 use std::collections::BTreeSet;
 

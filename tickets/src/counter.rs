@@ -5,6 +5,22 @@
 //! of positions that one holder drew. Invariant: below `next`, each position is free, or was drawn
 //! once, and no position is both. At `next` and above, none was ever drawn and kept. So blocks of
 //! different holders are disjoint, whatever clocks show: no rule here reads one.
+//!
+//! A store only reads this text, or replaces it if neither the text nor the floor of the namespace
+//! has changed (`LeaseStore::swap`), or lists all of them. So the rules are written once, and not
+//! in SQL and Lua as well. All blocks of a holder are under one token. Each request names the token
+//! that the holder knows and replaces it: a draw that is repeated under its token gets the same
+//! block, and only who knows the token of a block can give some of it back, once.
+//!
+//! **A store that may have forgotten blocks is not drawn from.** A counter knows the floor that its
+//! namespace had when it was made or last fenced. Each fence raises the floor, and so does a server
+//! that is another one or lost its data: then the counter is refused, until an operator has it go
+//! on above a number. No time makes a counter usable again, as blocks have no end.
+//!
+//! Of many processes that change one counter at once, one wins. The others try at once with the
+//! value that has won, then after a random pause whose bound doubles up to 2 seconds. What was
+//! known before a pause is read again: the pause must not lie between a read and the write that
+//! rests on it, or nearly every write comes too late.
 
 #[cfg(test)]
 mod tests;

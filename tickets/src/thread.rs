@@ -1,4 +1,7 @@
 //! The thread that draws blocks ahead, and gives back what is unused at the end.
+//!
+//! It also has the numbers confirmed, which is a draw of nothing, every 20 to 30 seconds while they
+//! are used; otherwise they lapse.
 
 use std::{
     panic::{self, AssertUnwindSafe},

@@ -1,5 +1,11 @@
 """What asynchronous programs call: threads do the work, and the loop's own thread never waits."""
 
+# A generator of leased_async is two objects over one lease. The one that the program has never
+# waits: the core is told to wait for nothing, and a lease that is over is explained, not waited
+# for. The other waits as one of leased does, and only threads of this module call it. A result for
+# which no task is left goes to whoever undoes it: a first lease is given back. The loop is woken by
+# call_soon_threadsafe; under trio, its own to_thread does the work.
+
 from __future__ import annotations
 
 import asyncio

@@ -3,6 +3,10 @@
 The thread of a statement waits for the loop, never the other way around.
 """
 
+# The thread looks every 50 ms whether the loop has ended. What takes longer than 3 seconds is
+# cancelled, on the server too, and its connection closed. asyncpg has no lock: its connection is
+# asked before and after a statement whether it is inside a transaction.
+
 from __future__ import annotations
 
 import asyncio

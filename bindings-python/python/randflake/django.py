@@ -10,6 +10,11 @@ The database has a BIGINT; everything else in Django has the id's text: attribut
 admin, URLs, fixtures and sessions.
 """
 
+# The attribute is a text, with or without a form: Django turns keys into strings in the admin, in
+# choices, in fixtures and in links, and reads them back, and a string of digits could be a number
+# or a text. So a string is always a text here, and a number an int. The field is no subclass of a
+# field of integers, which the admin shows with separators of thousands.
+
 from __future__ import annotations
 
 from math import ceil

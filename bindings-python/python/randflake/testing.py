@@ -10,6 +10,10 @@ in production: each of them makes the same ids, or numbers, as the others. Makin
 warning.
 """
 
+# Inside is a real generator with an injected clock and a lease of its own, so there is no second
+# implementation of an id. It renews that lease by its clock as a keeper would, and raises what a
+# test has asked for.
+
 from __future__ import annotations
 
 import math

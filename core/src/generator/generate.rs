@@ -1,4 +1,20 @@
 //! The calls that make ids: which slots they claim, and when they use an id buffer.
+//!
+//! **One call.**
+//!
+//! 1. Load the pointer to the current Term; null means closed. Compare its fork id with the fork
+//!    page. Everything below is taken from this one Term. A single call first looks into its
+//!    thread's buffer, and is done if there is an id that is still in time.
+//! 2. Read its packed state: the last stamp and the next slot.
+//! 3. Read the clock. `plan` decides which slots to claim, or how long to wait, or which error to
+//!    return.
+//! 4. Claim with one compare-and-swap of the packed state. If it fails, go to 1.
+//! 5. Pack, encrypt, return.
+//!
+//! A call waits between 3 and 4, and holds nothing meanwhile. A cheap clock is asked first whether
+//! the tick of the last claim is still current. It may be late, never early, so the precise clock
+//! has reached the tick that it shows (I4), and the value compared is the value packed (I3).
+//! Everything else is decided on the precise clock.
 
 use std::time::Duration;
 

@@ -1,4 +1,9 @@
 //! Packs a tick, a node id and a sequence into a raw id, and numbers the slots of a tick.
+//!
+//! A tick begins at slot 0; or, if the sequence continues, where the last tick ended, and at 0 once
+//! it has wrapped: so a tick ends where it wraps, and ids rise. A random start adds the same number
+//! to all sequences of a tick, drawn from the stamp and the seed of the process, so that generators
+//! that share a state agree. A fork wipes the seed, so two children of one parent have two.
 
 use std::fmt;
 

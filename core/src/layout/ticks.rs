@@ -1,4 +1,6 @@
 //! Converts ticks, unix times and leases into each other.
+//!
+//! Leases are in whole unix seconds. No generator uses a tick that the border of a lease divides.
 
 use std::{ops::Range, time::Duration};
 

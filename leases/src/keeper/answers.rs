@@ -1,4 +1,11 @@
 //! What the keeper makes of the outcome of a step.
+//!
+//! **A store that was replaced** keeps a generator out only as long as its Term lives, which goes
+//! on to its end. Then the store may forget which one it was (`LeaseStore::accept_another`), and
+//! whatever is there is asked for a fresh lease, never for a renewal. That repeats no id if the
+//! operator who put the store there stated the truth: that it is new and no lease of the old one
+//! runs, or that it is fenced. A missing file or namespace that the generator creates itself begins
+//! in a quarantine as long as the longest lease of the old one.
 
 use std::{mem, time::Duration};
 

@@ -1,4 +1,9 @@
 //! What the keeper does next.
+//!
+//! It renews at a third of the ttl, with a jitter. It asks for another lease when it has lost one,
+//! when little of it is left, or when the clock has stepped by more than the skew. It gives back
+//! what it replaces once the generator is sealed for it. Readings of the clocks only decide when to
+//! ask: no id depends on them.
 
 use std::time::Duration;
 

@@ -1,5 +1,15 @@
 //! What a call does when its lease is over, or in a process that has none yet: at the first id, in a
 //! forked child, or after a restore.
+//!
+//! One thread at a time asks the store for the first lease of a process; those that wait for it
+//! share its outcome. A handler of a signal that forks in such a wait leaves two processes in it:
+//! the child drops its parent's request and begins with one of its own. A child never looks at the
+//! parent's entry, whose lock may be held for ever, and never renews or releases what is the
+//! parent's, whatever is closed, dropped or unwound there.
+//!
+//! A lease that is over may come back within `max_wait`, as after the machine has slept. A thread
+//! that runs the store's client itself (JavaScript's) must not wait here: the lease could not come
+//! meanwhile.
 
 use std::{error::Error as _, time::Duration};
 

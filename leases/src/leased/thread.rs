@@ -1,4 +1,11 @@
 //! The thread that drives the keeper of a generator.
+//!
+//! It reports a change, a state or node ids other than those it reported last, before it does the
+//! keeper's next step, and outside of the lock. What the keeper is in the middle of is reported
+//! when it is done, the last change before `close` returns. One function, `check_soon` of the core,
+//! answers whether an id would come now: the state, the hook, the log and the readiness of the
+//! service follow from it. A call that fails for the clock wakes the thread, which then looks each
+//! second.
 
 use std::{
     panic::{self, AssertUnwindSafe},

@@ -1,4 +1,16 @@
 //! The check of a namespace before the first operation, and after the server has changed.
+//!
+//! **Another server.** Meta records which server it is on, its incarnation. After a failover or a
+//! restored backup nothing is granted for the longest lease and the largest skew, and only leases
+//! that clearly run are renewed. Only a clock that agrees with the client's sets this fence: one
+//! that is behind would set it into the past.
+//!
+//! **Back in history.** The version of meta begins with how often it was written. A client that
+//! sees another meta with the same number as the one it knows, or a lower one, is at an earlier
+//! point of the history or in another branch of it: a master that is back in the place of its
+//! successor, or a second successor. It fences, unless a fence there is later than the last answer
+//! that it had elsewhere: otherwise each process that slept through a failover would fence a
+//! healthy store again.
 
 use super::{
     Engine, TRIES,

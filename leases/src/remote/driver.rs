@@ -1,5 +1,12 @@
 //! Runs the rules over what was read from a server, and writes what they put if nothing that was
 //! read has changed. This module has no rules, and nothing specific to a server.
+//!
+//! A rule runs over what is known. If it needs more, that is read; what it has put is written in
+//! one step; if something has changed meanwhile, it runs again over what was answered. What was
+//! written counts only if the answer says that this very step wrote it. Of what was written without
+//! an answer the end does not count, since a fence may have come in between. A repeated acquire
+//! takes only what was written under the meta of now. The client remembers the texts that it was
+//! granted by, so a renewal is one round trip.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A counter of [`Tickets`](randflake_leases::Tickets), as a function from a state to every state
+//! A counter of [`Tickets`](randflake_tickets::Tickets), as a function from a state to every state
 //! that can come next. The product itself draws, gives back and fences, on a store that loses
 //! requests and answers, delivers a request late and any number of times, and forgets what it
 //! wrote. A process may be copied with everything it knows. A unit of time is the minute for which
@@ -8,6 +8,10 @@
 //! A call is one step. It ends with its last request, or with any earlier request whose answer is
 //! lost. What others did between two requests of a call is a change that the second one finds: so
 //! the order of requests is free, too. A late request stays late until another one is.
+//!
+//! Three promises hold in every state, and break where one rule is broken: no number twice, those
+//! of a process rise, and where nothing is killed or lost, everything that was drawn is handed out
+//! or given back.
 
 use std::{collections::HashMap, ops::Range, rc::Rc};
 

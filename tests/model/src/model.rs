@@ -10,13 +10,16 @@
 //! Counters, from which tickets are drawn, are included with the product's own rules: the product's
 //! code decides what a process sends, and a few lines here decide what a store answers.
 //!
-//! `table` has the future protocol: the same promises over a table of texts with a compare-and-set,
+//! `table` has the protocol as servers keep it: the same promises over a table of texts with a compare-and-set,
 //! also for processes that are copied with their memory (like a virtual machine).
 //!
 //! Small worlds are not a proof. They lack more than two masters at once, a previous master whose
 //! successor follows it again and forgets what it granted, and, except in `table`, copies and more
 //! than one node id: each node id is leased by itself, and a generator with several stamps only the
 //! seconds that all of them cover.
+//!
+//! Nor can it show how long a master really goes on after a promotion: it assumes the lag, and that
+//! no request is sent to it later than the promotion once the lag is over.
 
 mod counters;
 mod explore;

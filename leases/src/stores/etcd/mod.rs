@@ -7,6 +7,10 @@
 //!
 //! A restored etcd reveals this only in the header of its answer, after the write. So what was
 //! written on it does not count.
+//!
+//! An acquire reads the clock before it takes anything, and a renewal goes by the last answer. etcd
+//! cannot compare its clock and its line before it writes, so both are compared in the answer, and
+//! what fails there does not count.
 
 #[cfg(feature = "etcd")]
 mod client;

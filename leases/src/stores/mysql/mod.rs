@@ -1,4 +1,9 @@
 //! MySQL and MariaDB: one table of texts, and a statement for each kind of step.
+//!
+//! MySQL returns no rows of an update: what it answers is in the insert id, its clock and 20 random
+//! bits that bind the answer to the statement. So a statement writes one key, and reads what is
+//! there if nothing was written. `/*! */` and `/*M! */` in statements are for MySQL and for MariaDB
+//! alone.
 
 #[cfg(feature = "mysql")]
 mod client;

@@ -1,4 +1,20 @@
 //! Redis and Valkey: one hash of texts, and a script for each kind of step.
+//!
+//! **Two masters.** Its incarnation is `run_id` and `master_replid`: a master that followed another
+//! one and is promoted again is the same process in another line of history. Three rules, each of
+//! which the model breaks in turn, protect against a master that is left behind:
+//!
+//! - **Confirmed.** A grant counts if `WAIT`, right behind the script on the same connection, says
+//!   that as many replicas as `min-replicas-to-write` have it. A repeated acquire writes its rows
+//!   again, since `WAIT` is about what its connection has written; one that was not confirmed is
+//!   repeated under its token. Before anything is granted, the check of the server finds out
+//!   whether the client can do it.
+//! - **Lag.** Where another replica goes on confirming, a master stops after
+//!   `min-replicas-max-lag`, at most 10 s, and 2 s for its timer and for the fractions that
+//!   readings of clocks lose. Floor and `renew_above` of a fence are later by that much. It is a
+//!   constant, because the setting that counts is that of the earlier server.
+//! - **Age.** A script grants nothing to a request whose time is not within the skew of the
+//!   server's, so nothing that waited for longer in the socket of a stopped master.
 
 #[cfg(feature = "redis")]
 mod client;

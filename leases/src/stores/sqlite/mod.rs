@@ -1,5 +1,19 @@
 //! A store in a SQLite file. Between operations no connection is open, because a forked child must
 //! not inherit one. During an operation a lock on a file next to the database keeps all others out.
+//!
+//! Each operation opens the file, does one transaction and closes it, under a lock of the process
+//! that a fork handler takes. All names of the database lead to one lock file; where they cannot,
+//! by hard links or a mount of the file alone, the database is refused. No descriptor but SQLite's
+//! own is ever on the database.
+//!
+//! SQLite's own locks stay, and keep other tools apart as long as no other part of the process
+//! closes the file. If one has, another SQLite sees no lock, takes the journal for that of a dead
+//! process and undoes the transaction. So each operation opens the file once more and reads what it
+//! has committed: after the commit there is no journal left to undo, and what is found stays.
+//!
+//! The rollback journal is truncated with full sync: a write-ahead log would be made and folded up
+//! by each operation. The file is recognised by a random `store_id` in it and by device and inode;
+//! another file at the path is `STORE_REPLACED`.
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 mod errors;
