@@ -26,7 +26,7 @@ const METRICS = [
   [
     'randflake_lease_remaining_seconds',
     'Gauge',
-    'Time to the end of the lease; 0 if it is over.',
+    'Time to the end of the lease; 0 if it has ended.',
     [],
     ({ lease }) => (lease ? [[{}, lease.secondsLeft]] : []),
   ],
@@ -69,7 +69,7 @@ const METRICS = [
   [
     'randflake_layout_end_timestamp_seconds',
     'Gauge',
-    'The unix second from which on there are no ids.',
+    'The unix second from which there are no more ids.',
     [],
     ({ layout }) => [[{}, layout.endsAt / 1000]],
   ],
@@ -101,7 +101,7 @@ const OF_TICKETS = [
   [
     'randflake_tickets_reserve',
     'Gauge',
-    'Numbers that are drawn and not handed out.',
+    'Numbers that are drawn but not yet handed out.',
     [],
     ({ reserve }) => [[{}, reserve]],
   ],

@@ -251,7 +251,7 @@ function fakeOf(Real, name) {
     }
 
     extendLease() {
-      throw new RandflakeError('INVALID_LEASE', 'a lease from a store is renewed by itself')
+      throw new RandflakeError('INVALID_LEASE', 'a lease from a store is renewed automatically')
     }
 
     generate() {

@@ -38,7 +38,7 @@ function readId(value) {
     typeof value === 'string' ? DECIMAL.test(value) : ['number', 'bigint'].includes(typeof value)
   const id = isInteger ? BigInt(value) : undefined
   if (id === undefined || BigInt.asIntN(64, id) !== id) {
-    throw invalidId('what the driver has read is no id; its column must be a signed BIGINT')
+    throw invalidId('the driver returned no valid id; its column must be a signed BIGINT')
   }
   return id
 }

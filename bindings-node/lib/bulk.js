@@ -18,12 +18,12 @@ function newIds(n) {
   try {
     return new BigInt64Array(n)
   } catch {
-    throw invalidArgument(`there is no memory for ${n} ids; ask for fewer at a time`)
+    throw invalidArgument(`not enough memory for ${n} ids; ask for fewer at a time`)
   }
 }
 
 function workerIsEnding() {
-  return new native.RandflakeError('CLOSED', 'this worker is ending')
+  return new native.RandflakeError('CLOSED', 'this worker is shutting down')
 }
 
 /** Takes what a native function that changes an array returns; see `own`. */

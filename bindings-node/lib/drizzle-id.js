@@ -22,8 +22,8 @@ function invalidId(message) {
 function fromDriver(value) {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) {
     throw invalidId(
-      `an id came as the number ${value}, which is rounded: let the driver give bigints or strings, ` +
-        'and select with a join instead of a relational query of drizzle-orm before 1.0',
+      `an id came as the number ${value}, which is rounded: have the driver return bigints or ` +
+        'strings, and select with a join instead of a relational query of drizzle-orm before 1.0',
     )
   }
   // BigInt reads '', '0x7' and true as well.
@@ -32,7 +32,7 @@ function fromDriver(value) {
       ? /^-?\d{1,19}$/.test(value)
       : ['number', 'bigint'].includes(typeof value)
   if (!isInteger)
-    throw invalidId('what the driver gave is no id; the column must be a signed BIGINT')
+    throw invalidId('the driver returned no valid id; the column must be a signed BIGINT')
   return checked(BigInt(value))
 }
 

@@ -498,7 +498,7 @@ class Tickets extends NumberGenerator {
   constructor(mark, counter, generator) {
     if (mark !== leased) {
       throw invalidArgument(
-        'Tickets.leased or Tickets.lazy makes Tickets: their numbers are of a store',
+        'make Tickets with Tickets.leased or Tickets.lazy: their numbers come from a store',
       )
     }
     super(generator, 'Tickets')

@@ -74,7 +74,7 @@ function runPostgres(client, text, values) {
     client.query({ text, values, rowMode: 'array', types }, (error, result) => {
       client.off('notice', notice)
       if (!error && !isConfirmed) {
-        return reject(new Error('its wait for standbys was cancelled, and it may not be on them'))
+        return reject(new Error('its wait for standbys was cancelled, and they may lack the write'))
       }
       // Checked afterwards: a BEGIN may have been queued before the statement. Checked here: after
       // a promise, another statement may have been answered, such as a ROLLBACK. A client that does
@@ -120,7 +120,7 @@ function runPostgresClient(client, text, values) {
 async function runPostgresPool(pool, text, values) {
   const lending = pool.connect()
   const giveBack = async () => (await lending).release()
-  const client = await inTime(lending, 'the pool lent no connection', giveBack)
+  const client = await inTime(lending, 'the pool provided no connection', giveBack)
   // The pool listens only to idle clients. An error event without a listener ends the process.
   client.on('error', ignore)
   let failed = true
@@ -266,7 +266,7 @@ async function runMysqlClient(query, connection, text, values) {
 async function runMysqlPool(query, pool, text, values) {
   const lending = answerOf((callback) => pool.getConnection(callback))
   const giveBack = async () => (await lending).release()
-  const connection = await inTime(lending, 'the pool lent no connection', giveBack)
+  const connection = await inTime(lending, 'the pool provided no connection', giveBack)
   try {
     const running = runMysqlClient(query, connection, text, values)
     const rows = await inTime(running, 'there is no answer', async () => connection.destroy())
@@ -672,7 +672,7 @@ function clientOf(store, RandflakeError) {
     if (query === undefined) {
       throw new RandflakeError(
         'INVALID_ARGUMENT',
-        'of the clients of MySQL a store is a pool or a connection of mysql2, or of mariadb 3.2 or newer, ' +
+        'a client of MySQL must be a pool or a connection of mysql2, or of mariadb 3.2 or newer, ' +
           'which this is not; pass the URL',
       )
     }

@@ -104,9 +104,9 @@ pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
 
 /// Takes the node ids that a namespace leases.
 pub(crate) fn leased_nodes(value: Value<'_>) -> Result<NodeRanges> {
-    value
-        .read_text(str::parse)
-        .unwrap_or_else(|| Err(invalid("nodeIds", "a string of ranges, as '0-6,8-1023'", value)))
+    value.read_text(str::parse).unwrap_or_else(|| {
+        Err(invalid("nodeIds", "a string of ranges, such as '0-6,8-1023'", value))
+    })
 }
 
 /// Takes an id as a bigint or as text.
@@ -147,7 +147,7 @@ fn not_64_bits(value: Value<'_>, hint: &str) -> String {
     if value.is_bigint() {
         format!("a bigint out of that range{hint}")
     } else if value.to::<f64>().is_some() {
-        "a number, which does not hold 64 bits; pass a bigint".into()
+        "a number, which cannot hold 64 bits; pass a bigint".into()
     } else {
         value.description()
     }

@@ -153,7 +153,7 @@ pub fn generate_many_async(flake: Value<'_>, count: f64) -> Outcome<Value<'_>> {
             batches.check_fill(count, false)?;
             let mut ids = Vec::new();
             ids.try_reserve_exact(count).map_err(|_| {
-                let why = format!("there is no memory for {count} ids; ask for fewer at a time");
+                let why = format!("not enough memory for {count} ids; ask for fewer at a time");
                 Error::new(ErrorKind::InvalidArgument, why)
             })?;
             ids.resize(count, 0);

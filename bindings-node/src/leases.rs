@@ -127,7 +127,10 @@ impl Leases {
 
 #[cold]
 pub(crate) fn ended() -> Error {
-    Error::new(ErrorKind::Closed, "this process, or this worker, is ending and leases nothing")
+    Error::new(
+        ErrorKind::Closed,
+        "this process or worker is shutting down, and cannot lease node ids",
+    )
 }
 
 /// The machine's clock; its waits end with an environment.

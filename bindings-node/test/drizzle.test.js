@@ -359,7 +359,7 @@ function describeColumns(installed, kind, startedNow) {
       await database.insert(users).values([{ id: ALL_DIGITS }])
       await assert.rejects(() => rounded.select().from(users), {
         ...INVALID,
-        message: /let the driver/,
+        message: /have the driver/,
       })
     })
   }

@@ -443,7 +443,7 @@ test('a layout may be for reading alone', () => {
   ]
   const layout = new Layout({ fields, unsigned: true })
   assert.equal(layout.inspect(116_000_000_000_000_000n).unixMs, 1_770_019_531_250)
-  const refused = { code: 'INVALID_ARGUMENT', message: /can be read, not made/ }
+  const refused = { code: 'INVALID_ARGUMENT', message: /can be read, but not generated/ }
   assert.throws(() => new Snowflake(undefined, { layout }), refused)
   assert.throws(() => new Snowflake(0, { layout }), refused)
 })

@@ -233,7 +233,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
     const taken = await pool.connect()
     const error = await refusal(pool)
     assert.equal(error.code, 'STORE_UNAVAILABLE')
-    assert.match(error.message, /the pool lent no connection/)
+    assert.match(error.message, /the pool provided no connection/)
     await until('it reports why', () => flake.lease.lastError !== null)
     assert.equal(flake.lease.lastError.code, 'STORE_UNAVAILABLE')
     assert.equal(outcome(flake), 'made')
@@ -276,7 +276,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       const taken = await lent(pool)
       const error = await refusal(pool)
       assert.deepEqual(
-        [error.code, /the pool lent no connection/.test(error.message)],
+        [error.code, /the pool provided no connection/.test(error.message)],
         ['STORE_UNAVAILABLE', true],
         error.message,
       )

@@ -48,7 +48,7 @@ integers! {
     /// The length of a tick.
     TickMs(u32): InvalidArgument, "tick_ms must be an integer between 1 and 86400000";
     /// When tick 0 begins.
-    EpochMs(i64): InvalidArgument, "epoch_ms must be unix milliseconds, an integer from 0 on";
+    EpochMs(i64): InvalidArgument, "epoch_ms must be unix milliseconds, an integer, 0 or more";
 }
 
 const PARTS: &str = "the parts of an id are integers within their widths";
@@ -124,7 +124,7 @@ pub(crate) fn node_ids(layout: &Layout, object: &Bound<'_, PyAny>) -> PyResult<V
 fn node_id_of_text(layout: &Layout, object: &Bound<'_, PyString>) -> PyResult<u32> {
     let text = object.to_string_lossy();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let got = "a text that is no number";
+        let got = "text that is not a number";
         return Err(wrong_type(&bindings::invalid_node(layout, got)));
     }
     text.parse().map_err(|_| raise(bindings::invalid_node(layout, text)))

@@ -226,9 +226,9 @@ fn fault_of(buffer: &PyUntypedBuffer) -> Option<&'static str> {
         _ => false,
     };
     if buffer.dimensions() != 1 {
-        Some("one of another number of dimensions than 1")
+        Some("one that is not one-dimensional")
     } else if foreign_order {
-        Some("one of the byte order of other machines")
+        Some("one in the byte order of other machines")
     } else {
         match ElementType::from_format(format) {
             ElementType::SignedInteger { bytes: 8 } | ElementType::UnsignedInteger { bytes: 8 }

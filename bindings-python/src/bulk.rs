@@ -117,7 +117,8 @@ pub(crate) fn read_many<T: Number>(numbers: &Bound<'_, PyAny>) -> PyResult<Batch
             Err(raised) => return Err(raised),
         }
     }
-    let error = must(ErrorKind::InvalidArgument, "many ids must come as a list or the like");
+    let error =
+        must(ErrorKind::InvalidArgument, "many ids must be in a list or a similar collection");
     let read = |number: PyResult<Bound<'_, PyAny>>| Ok(number?.extract::<T>()?.bits());
     let numbers = items(numbers, error)?.map(read).collect::<PyResult<Vec<_>>>()?;
     let mut batch = Batch::of(numbers.len())?;

@@ -223,7 +223,7 @@ impl Server {
                     None => read(&value, refused).map_err(|_| {
                         self.unavailable(
                             "its adapter must return rows of str and None, and from run_and_wait a \
-                             tuple of rows and the int that WAIT said",
+                             tuple of rows and the int that WAIT returned",
                         )
                     }),
                 };
@@ -286,9 +286,7 @@ impl remote::Client for Client {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
         let server = self.server;
         if self.is_busy() {
-            return Err(
-                server.unavailable("its client has not yet come back from what it did last")
-            );
+            return Err(server.unavailable("its client is still busy with its last operation"));
         }
         let Statement { text, ref parameters, wait } = *statement;
         let wait = wait.map(|Wait { replicas, milliseconds }| (replicas, milliseconds));

@@ -41,7 +41,7 @@ pub(crate) fn caught<T>(core: impl FnOnce() -> Result<T>) -> Result<T> {
     panic::catch_unwind(AssertUnwindSafe(core)).unwrap_or_else(|_| {
         Err(Error::new(
             ErrorKind::Internal,
-            "a defect of randflake; its message is on the standard error output, please report it",
+            "a defect of randflake; its message is on standard error; please report it",
         ))
     })
 }

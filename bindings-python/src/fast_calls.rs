@@ -118,8 +118,8 @@ pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
     let this = unsafe { ffi::PyInterpreterState_GetID(this) };
     match FIRST.compare_exchange(NONE, this, Ordering::Relaxed, Ordering::Relaxed) {
         Err(first) if first != this => Err(pyo3::exceptions::PyImportError::new_err(
-            "another interpreter of this process has imported randflake, which is for one; use \
-             another process",
+            "another interpreter of this process has imported randflake, which works in only one; \
+             use another process",
         )),
         _ => Ok(()),
     }

@@ -161,7 +161,7 @@ impl Generator {
         let _ = (self, protocol);
         Err(not_to_be_copied(
             "a generator cannot be pickled or copied, since the copy would repeat its ids; make \
-             one in each process, with node ids of its own",
+             one in each process, with its own node ids",
         ))
     }
 }

@@ -227,7 +227,10 @@ pub(crate) fn call_python<T>(py: Python<'_>, call: impl FnOnce() -> PyResult<T>)
 /// Makes the error of what a finalizing interpreter can no longer do.
 #[cold]
 pub(crate) fn finalizing() -> Error {
-    Error::new(ErrorKind::StoreUnavailable, "Python is ending, and with it the client of the store")
+    Error::new(
+        ErrorKind::StoreUnavailable,
+        "Python is shutting down, and with it the client of the store",
+    )
 }
 
 /// Calls a function of `randflake/_async.py`, which it may have to import first.

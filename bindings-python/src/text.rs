@@ -38,7 +38,8 @@ pub(crate) fn decode_string(text: IdText) -> i64 {
 #[doc = doc!(decode_strings)]
 #[pyfunction]
 pub(crate) fn decode_strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-    let error = must(ErrorKind::InvalidArgument, "many texts must come as a list or the like");
+    let error =
+        must(ErrorKind::InvalidArgument, "many texts must be in a list or a similar collection");
     let ids = items(texts, error)?.map(|text| Ok(text?.extract::<IdText>()?.0.into()));
     PyList::new(texts.py(), ids.collect::<PyResult<Vec<i64>>>()?)
 }

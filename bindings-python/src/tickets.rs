@@ -403,8 +403,8 @@ impl Tickets {
     fn __reduce_ex__(&self, protocol: &Bound<'_, PyAny>) -> PyResult<()> {
         let _ = (self, protocol);
         Err(not_to_be_copied(
-            "Tickets cannot be pickled or copied; make them in each process, where they draw blocks \
-             of their own",
+            "Tickets cannot be pickled or copied; make them in each process, where they draw their \
+             own blocks",
         ))
     }
 

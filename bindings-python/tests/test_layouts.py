@@ -160,7 +160,7 @@ def test_a_layout_may_be_for_reading_alone() -> None:
     # Mastodon's, whose time and sequence are too wide to be counted together.
     layout = Layout(fields=[("time", 48), ("sequence", 16)], unsigned=True)
     assert layout.inspect(116_000_000_000_000_000).unix_ms == 1_770_019_531_250
-    with pytest.raises(InvalidArgumentError, match="can be read, not made"):
+    with pytest.raises(InvalidArgumentError, match="can be read, but not generated"):
         Snowflake(0, layout)
 
 

@@ -379,7 +379,7 @@ def test_the_lease_of_a_store_cannot_be_extended_manually(store: Path) -> None:
     flake = leased(store)
     before = flake.lease
     assert isinstance(before, LeaseStatus)
-    with pytest.raises(InvalidArgumentError, match="by itself") as raised:
+    with pytest.raises(InvalidArgumentError, match="automatically") as raised:
         flake.extend_lease(before.end_exclusive + 100)
     assert raised.value.code == "INVALID_LEASE"
     assert isinstance(flake.lease, LeaseStatus)

@@ -212,7 +212,7 @@ def test_other_arrays_are_read_one_by_one(
 )
 @pytest.mark.parametrize("many", MANY)
 def test_what_does_not_hold_many(several: Any, many: Callable[[Any], Any]) -> None:
-    with pytest.raises(InvalidTypeError, match="must come as a list") as raised:
+    with pytest.raises(InvalidTypeError, match="must be in a list") as raised:
         many(several)
     assert raised.value.code == "INVALID_ARGUMENT"
 

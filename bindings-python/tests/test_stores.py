@@ -534,7 +534,7 @@ def test_what_the_replica_of_a_redis_has_not_confirmed_does_not_count(tmp_path: 
                 lies = AskingRedis(client, lambda _, says=says: says)
                 error = raised(partial(Randflake.leased, lies, SECRET, acquire_timeout=0))
                 assert error.code == "STORE_UNAVAILABLE"
-                assert "the int that WAIT said" in str(error)
+                assert "the int that WAIT returned" in str(error)
             error = raised(lambda: Randflake.leased(PlainRedis(client), SECRET))
             assert error.code == "WEAK_STORE"
             assert "WAIT" in str(error)

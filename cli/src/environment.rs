@@ -30,9 +30,12 @@ pub(crate) fn examine(arguments: &StoreArguments) -> Vec<Finding> {
 
     for (name, value) in &set {
         if !KNOWN.contains(&name.as_str()) {
-            note(format!("{name} means nothing here; the known ones are {}", KNOWN.join(", ")));
+            note(format!(
+                "{name} is not a known variable; the known ones are {}",
+                KNOWN.join(", ")
+            ));
         } else if value.is_empty() {
-            note(format!("{name} is empty, as if it were not set"));
+            note(format!("{name} is empty, which counts as not set"));
         }
     }
     let differs = |name, given: &str| {
@@ -47,8 +50,8 @@ pub(crate) fn examine(arguments: &StoreArguments) -> Vec<Finding> {
     }
     if arguments.name().is_some_and(|name| !is_url(&name) && Path::new(&name).is_relative()) {
         note(
-            "the path of the store is relative, so each working directory has a store of its own; \
-             make it absolute"
+            "the path of the store is relative, so each working directory has its own store; make \
+             it absolute"
                 .into(),
         );
     }

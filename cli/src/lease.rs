@@ -69,7 +69,7 @@ pub(crate) struct Init {
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     max_skew: u32,
 
-    /// Node ids to lease, as 0-6,8-1023; you can assign the others to
+    /// Node ids to lease, such as 0-6,8-1023; you can assign the others to
     /// generators yourself [default: all]
     #[arg(long, value_name = "RANGES")]
     nodes: Option<NodeRanges>,
@@ -81,10 +81,10 @@ pub(crate) struct Init {
 /// Lists the node ids with a current lease, and counts them
 #[derive(clap::Args)]
 #[command(after_help = "\
-held: it has a holder. expired: its lease is over and was not released. free: it
-was released, and can be leased again after its end. Headroom is what can be
-leased now. The note is what the holder says of itself, host and process: do not
-trust it. --json prints one object, with all node ids.
+held: it has a holder. expired: its lease has ended and was not released. free:
+it was released, and can be leased again after its end. Headroom is what can be
+leased now. The note is the holder's own claim, host and process: do not trust
+it. --json prints one object, with all node ids.
 
 Examples:
   randflake lease list --store ids.db
@@ -121,18 +121,18 @@ pub(crate) struct Inspect {
     json: bool,
 }
 
-/// Sets which node ids are leased, as when migrating from another generator
+/// Sets which node ids are leased, for example when migrating from another generator
 #[derive(clap::Args)]
 #[command(after_help = "\
 Before you add a node id, stop the generator that had it, and wait for twice the
-largest skew and a second: what it made later could repeat. A node id that you
-leave out is no longer renewed. The command prints when all leases of it are over:
-assign it to nothing else before.
+largest skew and a second: ids that it made later could repeat. A node id that
+you leave out is no longer renewed. The command prints when all its leases will
+have ended: do not assign it to anything else before then.
 
 Examples:
   randflake lease nodes 0-6,8-1023 --store ids.db")]
 pub(crate) struct Nodes {
-    /// All node ids to lease from now on, as 0-6,8-1023
+    /// All node ids to lease from now on, such as 0-6,8-1023
     #[arg(value_name = "RANGES")]
     ranges: NodeRanges,
 
@@ -143,7 +143,7 @@ pub(crate) struct Nodes {
     confirmation: Confirmation,
 }
 
-/// Says that the store may have lost leases, as after restoring a backup
+/// Says that the store may have lost leases, for example after restoring a backup
 #[derive(clap::Args)]
 #[command(after_help = "\
 Run it after restoring a backup, before starting anything that leases. Until the
@@ -261,12 +261,12 @@ impl List {
         }
         let counts = listed.counts();
         let mut text = format!(
-            "{} node ids: {} held, {} released and not yet over; headroom {}\n",
+            "{} node ids: {} held, {} released but not yet ended; headroom {}\n",
             counts.all, counts.held, counts.waiting, counts.free
         );
         let limits = listed.limits;
         if !listed.has_counters() && limits.node_ids != NodeRanges::up_to(limits.node_ids.last()) {
-            let _ = writeln!(text, "leased are the node ids {}", limits.node_ids);
+            let _ = writeln!(text, "the leased node ids are {}", limits.node_ids);
         }
         let _ = writeln!(
             text,
@@ -289,8 +289,8 @@ impl List {
             );
         }
         if listed.incarnation_changed {
-            text +=
-                "the server is another one, or was set back in time: the next lease fences it\n";
+            text += "the server is not the same as before, or was set back in time: the next lease \
+                     fences it\n";
         }
         let doubtful = listed.is_clock_doubtful();
         if doubtful {
@@ -309,7 +309,7 @@ impl List {
         }
         let over = listed.nodes.len() - nodes.len();
         if over > 0 {
-            let _ = writeln!(text, "\n{over} more whose lease is over: --all lists them");
+            let _ = writeln!(text, "\n{over} more whose lease has ended: --all lists them");
         }
         print(&text.trim_end())
     }
@@ -334,8 +334,8 @@ impl Nodes {
         let mut store = self.store.open(open_server)?;
         let Limits { node_ids: before, max_skew, .. } = operator::inspect(&mut *store, 0)?.limits;
         self.confirmation.ask(&format_args!(
-            "leases the node ids {} of namespace {:?}, which were {before}; if a generator outside of \
-             it has used one that is new within the last {} s, ids repeat",
+            "leases the node ids {} of namespace {:?}, which were {before}; if a generator outside \
+             of it has used one of the added ones within the last {} s, ids repeat",
             self.ranges,
             self.store.namespace,
             2 * max_skew + 1
@@ -345,8 +345,8 @@ impl Nodes {
             return print(&format_args!("the node ids {} are leased, and no others", self.ranges));
         }
         print(&format_args!(
-            "the node ids {} are leased; use none that was taken out before {}, when all leases of it are \
-             over",
+            "the node ids {} are leased; use none that was taken out before {}, when all leases of \
+             it will have ended",
             self.ranges,
             utc(listed.unleased_from())
         ))

@@ -37,7 +37,7 @@ impl SecretArguments {
                     format_args!(
                         "a secret is required: put its 32 hex digits into the variable {SECRET},\n\
                          or into a file, and pass --secret-file or set {SECRET_FILE};\n\
-                         `randflake secret` makes one"
+                         generate one with `randflake secret`"
                     ),
                 ));
             }

@@ -7,10 +7,10 @@ use crate::{Failure, OpenServer, secret::SecretArguments, store::StoreArguments}
 /// Serves ids, leases of node ids, and tickets over HTTP
 #[derive(clap::Args)]
 #[command(after_help = "\
-Only the command that cargo installs can serve: pip's and npm's packages do
-without. GET /openapi.json describes the routes. It leases node ids as generate
-does. It ends by SIGTERM, SIGHUP or Ctrl-C: it answers what it was asked before,
-gives its node ids back, and exits with 0. Several of them can serve from one store.
+Only the command that cargo installs can serve: those of pip and npm cannot.
+GET /openapi.json describes the routes. It leases node ids as generate does. On
+SIGTERM, SIGHUP or Ctrl-C it answers the requests that it already has, gives its
+node ids back, and exits with 0. Several servers can use one store.
 
 Examples:
   randflake serve --store ids.db
@@ -24,7 +24,7 @@ pub(crate) struct Serve {
     #[command(flatten)]
     secret: SecretArguments,
 
-    /// Address and port; an address that other machines reach needs a token
+    /// Address and port; an address that other machines can reach needs a token
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 
@@ -50,7 +50,7 @@ pub(crate) struct Serve {
     )]
     max_wait: u32,
 
-    /// Own node ids; each makes 131072 ids a second
+    /// Number of its node ids; each makes 131072 ids a second
     #[arg(long, value_name = "N", default_value_t = 1)]
     node_count: u32,
 
@@ -94,8 +94,8 @@ impl Serve {
             None => {
                 return Err(usage(
                     Wrong::MissingRequiredArgument,
-                    "without a token only programs of this machine may ask: pass --token-file, or \
-                     listen on\n127.0.0.1",
+                    "without a token, only programs on this machine may send requests: pass \
+                     --token-file, or listen on\n127.0.0.1",
                 ));
             }
         };

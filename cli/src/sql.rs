@@ -50,6 +50,6 @@ fn schema(name: &str) -> Result<String, &'static str> {
     if starts && name.len() <= 63 && name.bytes().all(others) && !name.starts_with("pg_") {
         return Ok(name.to_owned());
     }
-    Err("a schema has 1 to 63 of the characters a-z, 0-9 and _, does not begin with a digit, and \
-         not with pg_")
+    Err("a schema must have 1 to 63 of the characters a-z, 0-9 and _, and must not begin with a \
+         digit or pg_")
 }

@@ -130,7 +130,7 @@ impl StoreArguments {
         let mut needs = String::new();
         if !grants.is_empty() {
             needs = format!(
-                "\na role of your program, as app, needs no more than\n  {}",
+                "\nthe role of your program, such as app, needs only\n  {}",
                 grants.join("\n  ")
             );
         }

@@ -45,7 +45,7 @@ pub(crate) enum Tickets {
 Run it once, when the store is set up, and not with each start or deploy: after
 the store has lost its data, --new repeats numbers. A namespace that exists is
 checked and not changed. In PostgreSQL this also creates the tables. A SQLite
-file needs it, too: there is no ticket from a file that is missing.
+file needs it, too: a missing file gives no tickets.
 
 Examples:
   randflake tickets init --new --store ids.db"
@@ -87,7 +87,7 @@ pub(crate) struct List {
     after_help = "\
 next: the smallest number that was never drawn. given back: how many smaller
 ones are drawn before it. blocks: how many may still be given back, in part;
-those of killed processes never are. --json prints one object.
+killed processes never give theirs back. --json prints one object.
 
 Examples:
   randflake tickets show orders --store ids.db
@@ -105,13 +105,13 @@ pub(crate) struct Show {
     json: bool,
 }
 
-/// Makes a counter continue above a number, as after restoring a backup
+/// Makes a counter continue above a number, for example after restoring a backup
 #[derive(clap::Args)]
 #[command(
     mut_arg("namespace", namespace),
     after_help = "\
-Run it where STORE_QUARANTINED says so, since the store may have lost blocks,
-and to go on with the numbers of another system. First stop what draws from the
+Run it when STORE_QUARANTINED says so, since the store may have lost blocks,
+and to continue the numbers of another system. First stop what draws from the
 counter: a process that still runs may have a block that the store has lost. You
 confirm that, and that no larger number was handed out. A counter never falls; a
 missing one is created.
@@ -146,7 +146,7 @@ pub(crate) struct Fence {
 
 /// The option `--namespace`. The variable `RANDFLAKE_NAMESPACE` is for leases.
 fn namespace(argument: Arg) -> Arg {
-    argument.default_value("tickets").help("Namespace in the store, of counters [default: tickets]")
+    argument.default_value("tickets").help("Namespace of counters in the store [default: tickets]")
 }
 
 impl Tickets {

@@ -347,7 +347,7 @@ fn a_listing_counts_and_names_the_holders() {
     assert_eq!(
         lines[..4],
         [
-            "131072 node ids: 1 held, 0 released and not yet over; headroom 131071",
+            "131072 node ids: 1 held, 0 released but not yet ended; headroom 131071",
             "leases of at most 300 s, clocks within 5 s, layout 1730000000:30:17:17, format 2",
             "",
             "  node  state    seconds left  end                      holder",
@@ -446,7 +446,7 @@ fn node_ids_are_taken_out_of_the_leases() {
     drop(held);
     let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
     assert!(listed.stdout.starts_with("3 node ids: 0 held"), "{}", listed.stderr);
-    assert!(listed.stdout.contains("leased are the node ids 5,9-10\n"), "{}", listed.stderr);
+    assert!(listed.stdout.contains("the leased node ids are 5,9-10\n"), "{}", listed.stderr);
     let listed = folder.run(&["lease", "list", "--store", "ids.db", "--json"]);
     assert!(listed.stdout.contains(r#""node_ids":"5,9-10""#), "{}", listed.stderr);
     let inspected = folder.run(&["lease", "inspect", "7", "--store", "ids.db"]);
@@ -501,7 +501,7 @@ fn an_end_that_a_wrong_clock_has_set_is_repaired() {
     assert!(!listed.stdout.contains("lease repair --node"), "{}", listed.stdout);
     let refused = folder.run(&[&repair[..], &["--yes"]].concat());
     assert_eq!(refused.status.code(), Some(1), "{}", refused.stdout);
-    assert!(refused.stderr.contains("say which end to set"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("give the end to set"), "{}", refused.stderr);
 
     let _others = [(); 2].map(|()| hold(&folder));
     let listed = folder.run(&["lease", "list", "--store", "ids.db"]);

@@ -876,7 +876,7 @@ fn readiness_tells_nothing_of_the_store_without_the_token() {
     let server = folder.serve(&["--token-file", "token"]);
     let response = server.client().get("/readyz");
     assert_eq!(response.code(503), "LEASE_UNAVAILABLE");
-    let message = "no id could be had now; the standard error says why";
+    let message = "no id is available now; standard error says why";
     assert_eq!(response.json()["message"], message);
     assert!(response.header("retry-after").is_some(), "{response:?}");
 }

@@ -87,7 +87,7 @@ fn fault_of(text: &str) -> Error {
     {
         return invalid(format!(
             "an id's text has only the characters 0-9 and a-v, and this one seems to have a prefix \
-             of {} characters: take it off, as the text form of a column does",
+             of {} characters: remove it, as the text form of a column does",
             prefix.chars().count()
         ));
     }
@@ -100,8 +100,8 @@ fn fault_of(text: &str) -> Error {
     }
     match digits.iter().position(|&digit| VALUES[usize::from(digit)] == NO_DIGIT) {
         Some(position) => invalid(format!(
-            "an id's text has only the characters 0-9 and a-v (lower case); \
-             the one at position {position} is another"
+            "an id's text has only the characters 0-9 and a-v (lower case); the one at position \
+             {position} is not one of them"
         )),
         None => invalid("an id's text stands for more than 64 bits"),
     }

@@ -108,7 +108,7 @@ fn not_an_id(got: &str) -> Error {
 pub fn lease_of_store() -> Error {
     Error::new(
         ErrorKind::InvalidLease,
-        "the lease of this generator comes from a store, and is extended by itself",
+        "the lease of this generator comes from a store, and is extended automatically",
     )
 }
 

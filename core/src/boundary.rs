@@ -117,7 +117,7 @@ impl FromStr for BoundaryFlake {
     fn from_str(text: &str) -> Result<Self> {
         let digits = text.as_bytes();
         if digits.is_empty() || (digits.len() > 1 && digits[0] == b'0') {
-            return Err(invalid("is neither empty nor has it a leading zero"));
+            return Err(invalid("is not empty and has no leading zero"));
         }
         let mut number = 0_u128;
         for character in digits {

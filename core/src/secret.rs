@@ -173,10 +173,10 @@ impl FromStr for Secret {
     fn from_str(text: &str) -> Result<Self, Error> {
         if text.len() != 2 * Self::BYTES {
             let length = text.chars().count();
-            return Err(invalid_secret(format_args!("a text of {length} characters")));
+            return Err(invalid_secret(format_args!("text of {length} characters")));
         }
         if !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(invalid_secret("a text with other characters"));
+            return Err(invalid_secret("text with other characters"));
         }
         let mut secret = Self::zero();
         for (byte, digits) in secret.0.iter_mut().zip(text.as_bytes().chunks_exact(2)) {

@@ -158,8 +158,8 @@ impl Term {
         }
         Error::new(
             ErrorKind::Forked,
-            "this generator was made before this process was forked or restored, and another process \
-             may use its node ids; make a generator with other ones",
+            "this generator was made before this process was forked or restored, and another \
+             process may use its node ids; make a generator with other node ids",
         )
     }
 }
@@ -173,7 +173,7 @@ fn closed() -> Error {
 fn has_begun() -> Error {
     Error::new(
         ErrorKind::InvalidLease,
-        "this generator has a lease of this process already, which can be replaced",
+        "this generator already has a lease of this process, which can be replaced",
     )
 }
 

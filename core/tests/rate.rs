@@ -408,7 +408,7 @@ fn a_batch_is_checked_before_memory_is_allocated() {
     assert_eq!(kind(manual.check_fill(3600 * IDS, Call::default())), Ok(()));
     let longer = manual.check_fill(3601 * IDS, Call::default()).expect_err("too long");
     assert_eq!(longer.kind(), ErrorKind::InvalidArgument);
-    assert!(longer.to_string().contains("3601 seconds, and may take 3600"), "{longer}");
+    assert!(longer.to_string().contains("3601 seconds, but may take at most 3600"), "{longer}");
     assert_eq!(manual.time_for(3601 * IDS - 1), Duration::from_secs(3600));
     assert_eq!(
         kind(made(None, Duration::ZERO).check_fill(IDS + 1, Call::default())),

@@ -143,7 +143,7 @@ pub fn read_secret(path: &Path) -> Result<Secret> {
     let mut digits = Zeroizing::new(Vec::with_capacity(256));
     let file = fs::File::open(path).map_err(|error| unreadable(&error))?;
     file.take(LONGEST_FILE).read_to_end(&mut digits).map_err(|error| unreadable(&error))?;
-    let digits = std::str::from_utf8(&digits).map_err(|_| unreadable(&"it is no text"))?;
+    let digits = std::str::from_utf8(&digits).map_err(|_| unreadable(&"it is not text"))?;
     digits.trim_ascii().parse()
 }
 
@@ -153,7 +153,7 @@ fn no_secret() -> Error {
         ErrorKind::InvalidSecret,
         format!(
             "no secret is given: pass one, or set {SECRET} to its 32 hex digits, or {SECRET_FILE} \
-             to the path of a file with them; the command `randflake secret` makes one"
+             to the path of a file with them; generate one with `randflake secret`"
         ),
     )
 }
@@ -211,7 +211,7 @@ mod tests {
             (Some(DIGITS), Some(&with_line_end), &[SECRET, SECRET_FILE, "both"]),
             (Some("dffd6021"), None, &["RANDFLAKE_SECRET: ", "8 characters"]),
             (None, Some(&missing), &["RANDFLAKE_SECRET_FILE: ", "missing"]),
-            (None, Some(&binary), &["RANDFLAKE_SECRET_FILE: ", "no text"]),
+            (None, Some(&binary), &["RANDFLAKE_SECRET_FILE: ", "not text"]),
             (None, Some(&long), &["RANDFLAKE_SECRET_FILE: ", "0 characters"]),
         ] {
             let error = read(secret, path).expect_err("no secret");

@@ -125,7 +125,7 @@ mod process_lock {
         if failed != 0 {
             return Err(Error::new(
                 ErrorKind::StoreUnavailable,
-                "there is no memory left to register the fork handlers",
+                "not enough memory to register the fork handlers",
             ));
         }
         WATCHED.store(true, Ordering::Relaxed);

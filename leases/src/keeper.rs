@@ -280,14 +280,14 @@ impl Keeper {
         let Options { node_count, ttl, max_skew, acquire_timeout } = options;
         if node_count == 0 || node_count as usize > layout::MAX_NODES {
             return Err(Error::invalid_argument(format!(
-                "a generator has 1 to {} node ids, got {node_count}",
+                "a generator must have 1 to {} node ids, got {node_count}",
                 layout::MAX_NODES
             )));
         }
         if !(1..=86_400).contains(&ttl) || max_skew > ttl / 6 {
             return Err(Error::invalid_argument(format!(
-                "a lease must have 1 to 86400 seconds and at least six times the largest skew, \
-                 got {ttl} with a skew of {max_skew}"
+                "a lease must last 1 to 86400 seconds and at least six times the largest skew, got \
+                 {ttl} with a skew of {max_skew}"
             )));
         }
         if acquire_timeout > LONGEST_ACQUIRE {

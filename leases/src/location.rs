@@ -116,7 +116,8 @@ impl Location {
                 Ok(Box::new(connect(namespace)?.create(self.create.unwrap_or(false))?))
             }
             LocationKind::Function(_) if self.create.is_some() => Err(Error::invalid_argument(
-                "create does not apply to a store that a function opens: set it in that function",
+                "create does not apply to a store that is opened by a function: set it in that \
+                 function",
             )),
             LocationKind::Function(open) => open(namespace),
             LocationKind::Invalid(why) => Err(Error::invalid_argument(why.clone())),
@@ -151,7 +152,8 @@ impl Location {
             LocationKind::File(path) => SqliteStore::new(path, namespace)?.init(mode),
             LocationKind::Server(connect) => connect(namespace)?.init(mode),
             LocationKind::Function(_) => Err(Error::invalid_argument(
-                "a store that a function opens cannot be created from here: call the init of that store",
+                "a store that is opened by a function cannot be created here: call that store's \
+                 init",
             )),
             LocationKind::Invalid(why) => Err(Error::invalid_argument(why.clone())),
         }
@@ -170,8 +172,8 @@ impl From<&str> for Location {
         let is_quoted = |text: &str| text.starts_with(['\'', '"']) || text.ends_with(['\'', '"']);
         if location.trim() != location || is_quoted(location) {
             return LocationKind::Invalid(
-                "a store has no white space or quotes around it: take them away, perhaps from \
-                 RANDFLAKE_STORE"
+                "a store must not have white space or quotes around it: remove them (check \
+                 RANDFLAKE_STORE)"
                     .to_owned(),
             )
             .into();
@@ -206,8 +208,8 @@ impl From<&str> for Location {
                     LocationKind::Invalid(format!(
                         "a store is the path of a SQLite file, or a URL such as \
                          postgresql://host/database, mysql://host/database, redis://host or \
-                         etcd://host; what begins with \
-                         \"{first}:\" is neither (for a file of that name, put ./ in front)"
+                         etcd://host; text that begins with \"{first}:\" is neither (for a file of \
+                         that name, put ./ in front)"
                     ))
                     .into()
                 }
@@ -251,7 +253,7 @@ impl From<PathBuf> for Location {
 impl From<PathBuf> for Location {
     fn from(path: PathBuf) -> Self {
         let why = format!(
-            "{} is a SQLite file, and this program was built without the feature sqlite",
+            "{} is a SQLite file, but this program was built without the feature sqlite",
             path.display()
         );
         LocationKind::Invalid(why).into()

@@ -75,8 +75,7 @@ impl Namespace {
         let name = name.into();
         if name.eq_ignore_ascii_case(&Zeroizing::new(secret.to_hex())) {
             return Err(Error::invalid_argument(
-                "the name of this namespace is its secret, which is not for everybody to read; use \
-                 another name",
+                "this namespace's name is its secret, which must not be public; use another name",
             ));
         }
         Self::named(name, Owner::Secret(secret.clone()))
@@ -306,8 +305,9 @@ impl Namespace {
         let name = &self.name;
         if metadata.format != STORED_FORMAT {
             return Err(Error::invalid_argument(format!(
-                "namespace {name:?} of this store has the format {}, and this version supports \
-                 {STORED_FORMAT}: use the version that created it, or make a new one in a store of its own",
+                "namespace {name:?} of this store has the format {}, but this version supports \
+                 {STORED_FORMAT}: use the version that created it, or create a new namespace in a \
+                 separate store",
                 metadata.format
             )));
         }
@@ -320,14 +320,14 @@ impl Namespace {
             let (has, asked) =
                 if layout == TICKETS { ("leases", "tickets") } else { ("tickets", "leases") };
             return Err(Error::invalid_argument(format!(
-                "namespace {name:?} of this store has {has}, and this asks for {asked}; use another \
-                 namespace= for {asked}"
+                "namespace {name:?} of this store has {has}, but {asked} were requested; use \
+                 another namespace= for {asked}"
             )));
         }
         if metadata.layout != layout {
             return Err(Error::invalid_argument(format!(
-                "namespace {name:?} of this store has the layout {}, and this is {layout}; use \
-                 another namespace= for another layout",
+                "namespace {name:?} of this store has the layout {}, not {layout}; use another \
+                 namespace= for another layout",
                 metadata.layout
             )));
         }
@@ -379,7 +379,7 @@ impl FromStr for InitMode {
             _ => Err(Error::invalid_argument(
                 "say how to create the namespace: `new` if this store has never had it, or \
                  `quarantine` if it may have lost it, or if you cannot tell: then it grants \
-                 nothing until every earlier lease is over; never say `new` on each start or \
+                 nothing until every earlier lease has ended; never use `new` on each start or \
                  deploy, because ids repeat if the store has lost its data",
             )),
         }
@@ -405,9 +405,10 @@ impl Namespace {
         Error::new(
             ErrorKind::StoreNotInitialized,
             format!(
-                "{store} has no namespace {0:?}; create it once: `randflake {verb} init --namespace {0} \
-                 --new` if it has never existed, with --quarantine for --new if {if_running}, as after \
-                 a restart without its data, or if you cannot tell; or by {others}",
+                "{store} has no namespace {0:?}; create it once: `randflake {verb} init \
+                 --namespace {0} --new` if it has never existed; replace --new with --quarantine \
+                 if {if_running}, as after a restart without its data, or if you cannot tell; or \
+                 call {others}",
                 self.name
             ),
         )
@@ -425,7 +426,8 @@ impl Namespace {
                 ),
             )
         } else {
-            let now = format!("once those leases are over, the new {what} is leased from");
+            let now =
+                format!("once those leases have ended, node ids are leased from the new {what}");
             ("leases were granted from", now)
         };
         Error::new(
@@ -451,8 +453,8 @@ impl Namespace {
     pub(crate) fn may_lease(&self) -> Result<()> {
         if self.is_for_operator() {
             return Err(Error::invalid_argument(
-                "an operator's namespace has no secret, and leases nothing; name it with its \
-                 secret or its layout",
+                "an operator's namespace has no secret and leases nothing; open it with its secret \
+                 or layout",
             ));
         }
         if self.is_for_tickets() {
@@ -469,8 +471,7 @@ impl Namespace {
             return Ok(());
         }
         Err(Error::invalid_argument(
-            "counters are in a namespace of tickets alone: open the store with \
-             Namespace::for_tickets",
+            "only a namespace of tickets has counters: open the store with Namespace::for_tickets",
         ))
     }
 
@@ -510,8 +511,8 @@ impl Limits {
         let Self { max_ttl, max_skew, node_ids } = self;
         if !(1..=86_400).contains(&max_ttl) || max_skew > max_ttl / 6 {
             return Err(Error::invalid_argument(format!(
-                "the longest lease must have 1 to 86400 seconds and at least six times the \
-                 largest skew, got {max_ttl} with a skew of {max_skew}"
+                "the longest lease must last 1 to 86400 seconds and at least six times the largest \
+                 skew, got {max_ttl} with a skew of {max_skew}"
             )));
         }
         check_node_ids(node_ids, largest_node_id(layout))

@@ -158,7 +158,7 @@ impl fmt::Debug for NodeRanges {
 #[cold]
 fn invalid(text: &str) -> Error {
     Error::invalid_argument(format!(
-        "the node ids to lease must be ranges from 0 to {MAX_NODE_ID}, as 0-6,8-1023, got {}",
+        "the node ids to lease must be ranges from 0 to {MAX_NODE_ID}, such as 0-6,8-1023, got {}",
         quoted(text)
     ))
 }

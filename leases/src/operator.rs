@@ -95,8 +95,8 @@ pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) ->
     let listed = list(store)?;
     if bound.is_none() && listed.is_clock_doubtful() {
         return Err(Error::invalid_argument(format!(
-            "most held node ids have an end after {}, so the clock that shows {} is probably wrong: \
-             correct it; if it is right, say which end to set",
+            "most held node ids have an end after {}, so the clock that shows {} is probably \
+             wrong: correct it; if it is correct, give the end to set",
             listed.furthest(),
             listed.now
         )));

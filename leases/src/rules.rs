@@ -442,8 +442,8 @@ pub(crate) fn listed(
 pub(crate) fn check_target(layout: &str, target: Target) -> Result<()> {
     if layout == TICKETS && target == Target::Floor {
         return Err(Error::invalid_argument(
-            "the floor of a namespace of tickets is never lowered: fence its counters, and they are \
-             drawn from again",
+            "the floor of a namespace of tickets is never lowered: fence its counters; then \
+             numbers can be drawn again",
         ));
     }
     Ok(())
@@ -547,16 +547,16 @@ fn lowered(
     check_clocks(limits, now, request.client_now)?;
     if from <= furthest {
         return Err(Error::invalid_argument(format!(
-            "{what} is {from}, which is plausible: a right clock sets it to at most {furthest}, the \
-             store's clock plus the longest lease and the largest skew; it passes by itself, and \
+            "{what} is {from}, which is plausible: a correct clock sets it to at most {furthest}, \
+             the store's clock plus the longest lease and the largest skew; it will pass, and \
              needs no repair"
         )));
     }
     let to = request.bound.unwrap_or(furthest);
     if !(furthest..from).contains(&to) {
         return Err(Error::invalid_argument(format!(
-            "{what} can be lowered from {from} to no less than {furthest}, got {to}: earlier, leases \
-             granted by a right clock may still run"
+            "{what} can be lowered from {from} to no less than {furthest}, got {to}: below that, \
+             leases granted by a correct clock may still be running"
         )));
     }
     Ok(to)
@@ -585,14 +585,14 @@ impl Lowering for ReleaseDead {
         }
         if node.lease != self.lease {
             return Err(Error::invalid_argument(format!(
-                "node id {node_id} has another lease by now, from {start} to {end_exclusive}, and \
+                "node id {node_id} now has another lease, from {start} to {end_exclusive}, and \
                  that holder may be alive; list it again"
             )));
         }
         if end_exclusive > limits.furthest(now) {
             return Err(Error::invalid_argument(format!(
                 "the end of node id {node_id}, {end_exclusive}, is implausible: only a wrong clock \
-                 can have set it, and what its holder has stamped is unknown: repair it"
+                 can have set it, and its holder's stamps are unknown: repair it"
             )));
         }
         // The holder's clock may have been ahead by the skew, and its stamps ahead of its clock by
@@ -627,8 +627,9 @@ pub(crate) fn skewed(client_now: i64, store_now: i64, max_skew: u32) -> Error {
     Error::new(
         ErrorKind::ClockSkew,
         format!(
-            "this machine's clock shows {} and the store's {}; they may differ by {max_skew} seconds \
-             at most: correct the wrong one; if neither is, the store has answered too late",
+            "this machine's clock shows {} and the store's {}; they may differ by at most \
+             {max_skew} seconds: correct the wrong one; if both are correct, the store answered \
+             too late",
             utc_second(client_now),
             utc_second(store_now)
         ),
@@ -651,7 +652,7 @@ pub(crate) fn check_want(want: u32) -> Result<()> {
     if (1..=most).contains(&want) {
         return Ok(());
     }
-    Err(Error::invalid_argument(format!("a lease has 1 to {most} node ids, got {want}")))
+    Err(Error::invalid_argument(format!("a lease must have 1 to {most} node ids, got {want}")))
 }
 
 pub(crate) fn check_ttl(limits: Limits, ttl: u32) -> Result<()> {

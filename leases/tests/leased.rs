@@ -452,7 +452,7 @@ fn a_thread_that_panics_is_reported() {
     assert_eq!(status.last_error.expect("one").kind(), ErrorKind::Internal);
     until("it is told", || told.lock().expect("no panic").len() == 2);
     let message = told.lock().expect("no panic")[1].message();
-    let expected = "nothing renews the lease of node ids [0] any more; ids go on until ";
+    let expected = "the lease of node ids [0] is no longer renewed; ids continue until ";
     assert!(message.starts_with(expected) && message.contains(": INTERNAL: "), "{message}");
     until("the lease is over", || match flake.generate() {
         Ok(_) => false,

@@ -308,7 +308,7 @@ fn a_file_that_is_mounted_by_itself_is_refused() {
     fs::write(&mounted, "").expect("a place");
     assert!(mount(&["--bind", path.to_str().expect("text")], &mounted), "a file over a file");
     let outcome = acquire(&mut store(&mounted), Token::random(), 1, START);
-    refused(outcome, ErrorKind::WeakStore, "mounted by itself");
+    refused(outcome, ErrorKind::WeakStore, "mounted on its own");
     granted(&mut store(&path), Token::random(), START);
     assert!(Command::new("umount").arg(&mounted).status().is_ok_and(|status| status.success()));
 }
@@ -383,7 +383,7 @@ fn files_of_something_else_are_left_alone() {
         let error = acquire(&mut store(&path), Token::random(), 1, START)
             .expect_err("a file of something else");
         assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
-        assert!(error.to_string().contains("file of their own"), "{error}");
+        assert!(error.to_string().contains("need their own file"), "{error}");
         assert_eq!(fs::read(&path).expect("the file"), before, "{}", path.display());
     }
 }
@@ -438,7 +438,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
     symlink("/dev/null", &link).expect("a link can be made");
     for path in [socket, fifo, link] {
         let outcome = acquire(&mut store(path), Token::random(), 1, START);
-        refused(outcome, ErrorKind::InvalidArgument, "no regular file");
+        refused(outcome, ErrorKind::InvalidArgument, "not a regular file");
     }
     let left = fs::read_dir(scratch.directory()).expect("it can be read").count();
     assert_eq!((left, Path::new("/dev/null-lock").exists()), (3, false));

@@ -72,11 +72,12 @@ impl Access {
         let token = Zeroizing::new(content.trim_ascii().to_vec());
         if !(SHORTEST..=LONGEST).contains(&token.len()) || content.len() > LONGEST {
             return Err(unusable(&format_args!(
-                "a token has {SHORTEST} to {LONGEST} characters; `randflake secret` makes one"
+                "a token must have {SHORTEST} to {LONGEST} characters; generate one with \
+                 `randflake secret`"
             )));
         }
         if !token.iter().all(u8::is_ascii_graphic) {
-            return Err(unusable(&"a token has letters, digits and punctuation of ASCII only"));
+            return Err(unusable(&"a token must consist of ASCII letters, digits and punctuation"));
         }
         Ok(Self(Allowed::Token(token)))
     }
@@ -92,8 +93,9 @@ impl Access {
             Allowed::Local if is_of_a_page(headers) || !names_this_machine(uri, headers) => {
                 Err(Refusal::unauthorized(
                     StatusCode::FORBIDDEN,
-                    "without a token only programs of this machine may ask, as localhost, 127.0.0.1 \
-                     or [::1], and no web page; with --token-file, whoever sends the token may",
+                    "without a token, only programs on this machine may send requests, to \
+                     localhost, 127.0.0.1 or [::1], and web pages may not; with --token-file, \
+                     whoever sends the token may",
                 ))
             }
             Allowed::Token(token) if !has_token(headers, token) => Err(Refusal::unauthorized(

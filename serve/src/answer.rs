@@ -69,7 +69,7 @@ impl Refusal {
 
     /// The method is not allowed for what was requested.
     pub(super) fn another_method(allow: &'static str) -> Self {
-        let why = format!("this is asked for with another method: {allow}");
+        let why = format!("this path takes another method: {allow}");
         Self { allow: Some(allow), ..Self::invalid(StatusCode::METHOD_NOT_ALLOWED, why) }
     }
 

@@ -67,7 +67,7 @@ async fn serve_until_the_end(
     let listener = TcpListener::bind(address)
         .await
         .map_err(|error| Error::invalid_argument(format!("cannot listen on {address}: {error}")))?;
-    let mut signals = Signals::new().map_err(|error| internal("cannot take signals", &error))?;
+    let mut signals = Signals::new().map_err(|error| internal("cannot handle signals", &error))?;
     let address = listener.local_addr().unwrap_or(address);
     teller.tell(&format_args!("listening on http://{address}"));
 

@@ -381,8 +381,8 @@ fn quarantined(now: i64, until: i64) -> Error {
     Error::new(
         ErrorKind::StoreQuarantined,
         format!(
-            "the store may have lost leases, and grants new ones from {} on; existing leases can be \
-             renewed",
+            "the store may have lost leases, and grants new ones only from {}; existing leases can \
+             be renewed",
             utc_second(until)
         ),
     )
@@ -394,7 +394,7 @@ fn exhausted(free_at: Option<(i64, i64)>) -> Error {
     match free_at {
         None => error("every node id that was tried is leased; try again".into()),
         Some((now, next)) => error(format!(
-            "every node id is leased; the next one is free from {} on, unless its holder renews it",
+            "every node id is leased; the next one is free at {}, unless its holder renews it",
             utc_second(next)
         ))
         .with_retry_after(seconds(next - now)),
@@ -406,8 +406,8 @@ fn skewed(client_now: i64, store_now: i64, max_skew: u32) -> Error {
         ErrorKind::ClockSkew,
         format!(
             "the clock that ids are stamped with shows {} and the store's {}; they may differ by \
-             {max_skew} seconds at most: correct the wrong one; if neither is, the store has answered \
-             too late",
+             at most {max_skew} seconds: correct the wrong one; if both are correct, the store \
+             answered too late",
             utc_second(client_now),
             utc_second(store_now)
         ),
@@ -418,8 +418,8 @@ fn lost(name: &LeaseName) -> Error {
     Error::new(
         ErrorKind::LeaseLost,
         format!(
-            "this lease of the node ids {:?} is over: it was released, or another holder has them; \
-             go on to its end at most, and take another one",
+            "this lease of the node ids {:?} is no longer held: it was released, or another holder \
+             has them; use it to its end at most, and take another one",
             name.node_ids
         ),
     )
@@ -427,7 +427,7 @@ fn lost(name: &LeaseName) -> Error {
 
 /// The runtime ends, and so does everything in progress.
 fn ended() -> Error {
-    Error::new(ErrorKind::Closed, "this server is ending")
+    Error::new(ErrorKind::Closed, "this server is shutting down")
 }
 
 fn panicked(error: &JoinError) -> Error {

@@ -57,7 +57,7 @@ impl Text<'_> {
             (
                 "randflake_tickets_reserve",
                 "gauge",
-                "Numbers that are drawn and not handed out.",
+                "Numbers that are drawn but not yet handed out.",
                 |metrics| metrics.reserve,
             ),
         ];

@@ -46,7 +46,7 @@ impl Query {
             let (name, value) = (decoded(name)?, decoded(value)?);
             if !known.contains(&&*name) || seen.contains(&name) {
                 return Err(bad(match known {
-                    [] => "no query may be here".to_owned(),
+                    [] => "this path takes no query".to_owned(),
                     _ => format!("a query may have, once each: {}", known.join(", ")),
                 }));
             }
@@ -91,7 +91,7 @@ impl Fields {
         })?;
         let content = read.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                let why = format!("a body has at most {LONGEST_BODY} bytes");
+                let why = format!("a body must have at most {LONGEST_BODY} bytes");
                 return Refusal::invalid(StatusCode::PAYLOAD_TOO_LARGE, why);
             }
             bad("the body of the request was cut off")

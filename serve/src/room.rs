@@ -44,7 +44,8 @@ impl Room {
         match timeout(wait, free.acquire_many_owned(bytes)).await {
             Ok(Ok(permit)) => Ok(Reserved(Some(permit))),
             _ => Err(Refusal::busy(
-                "too much is on its way to clients already; try again, or ask for less at a time",
+                "too much data is already on its way to clients; try again, or ask for less at a \
+                 time",
             )),
         }
     }

@@ -12,7 +12,7 @@ use super::{
 
 /// The description of the routes.
 /// What a server with a token says if it is not ready.
-const NOT_READY: &str = "no id could be had now; the standard error says why";
+const NOT_READY: &str = "no id is available now; standard error says why";
 
 /// What is requested, with the variable parts of the path.
 #[derive(Debug, Eq, PartialEq)]
@@ -51,7 +51,7 @@ impl Route {
         route.ok_or_else(|| {
             Refusal::invalid(
                 StatusCode::NOT_FOUND,
-                "there is nothing here; GET /openapi.json lists what is",
+                "there is nothing at this path; GET /openapi.json lists the paths",
             )
         })
     }

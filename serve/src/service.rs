@@ -144,7 +144,7 @@ impl Service {
     /// Why not.
     pub(super) fn check_ready(&self) -> Result<()> {
         if self.is_ending() {
-            return Err(Error::new(ErrorKind::Closed, "this server is ending"));
+            return Err(Error::new(ErrorKind::Closed, "this server is shutting down"));
         }
         self.flake.check_ready(self.limits.max_wait).map_err(|error| self.explained(error))
     }

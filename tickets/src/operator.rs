@@ -191,8 +191,8 @@ fn check_last_grant(listed: &Listed) -> Result<()> {
     let error = Error::new(
         ErrorKind::StoreQuarantined,
         format!(
-            "the server that this one replaces may still be drawn from for {left} seconds: fence the \
-             counter after that"
+            "numbers may still be drawn from the server that this one replaces for {left} seconds: \
+             fence the counter after that"
         ),
     );
     Err(error.with_retry_after(Duration::from_secs(left)))

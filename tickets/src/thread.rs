@@ -38,8 +38,8 @@ pub(super) fn run(shared: &Shared, mut source: Box<dyn Source>, sizes: &Sizes) {
         // The blocks are as they were. Drawing again would panic again.
         let error = Error::new(
             ErrorKind::Internal,
-            "a defect: the thread that draws numbers has panicked; its message is on the standard \
-             error output",
+            "a defect: the thread that draws numbers has panicked; its message is on standard \
+             error",
         );
         state.last_error = Some(error.clone());
         state.failure =
@@ -157,8 +157,8 @@ fn give_back(shared: &Shared, source: &mut dyn Source, unanswered: Option<Token>
 fn lost() -> Error {
     Error::new(
         ErrorKind::LeaseLost,
-        "the counter does not have the numbers that this process held under its token any more: the \
-         process was copied while it ran, the counter was fenced or lost data, or more than 512 blocks \
-         are held at once; it draws others",
+        "the counter no longer has the numbers that this process held under its token: the process \
+         was copied while it ran, the counter was fenced or lost data, or more than 512 blocks are \
+         held at once; it draws other numbers",
     )
 }

@@ -52,7 +52,7 @@ def on_this_loop(store: object) -> object:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         raise InvalidArgumentError(
-            f"a {type(store).__name__} is for a loop of asyncio, and none is running; give the URL",
+            f"a {type(store).__name__} needs a running event loop of asyncio; give the URL",
             "INVALID_ARGUMENT",
         ) from None
     if lend is not None:

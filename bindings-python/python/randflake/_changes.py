@@ -50,4 +50,4 @@ def call(on_lease_change: Callable[[LeaseStatus], object], status: LeaseStatus) 
         on_lease_change(status)
     except BaseException:
         with suppress(BaseException):
-            logger.exception("on_lease_change has raised, which changes nothing of the lease")
+            logger.exception("on_lease_change has raised an exception; the lease is not affected")

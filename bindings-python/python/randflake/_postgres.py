@@ -59,7 +59,7 @@ def lent_by_engine(engine: Any) -> Iterator[psycopg.Connection[Any]]:
     if time.monotonic() - begun > _urls.TIMEOUT:
         lent.close()
         # Perhaps nobody is waiting for the statement any longer.
-        raise Unavailable("the pool lent no connection in time")
+        raise Unavailable("the pool provided no connection in time")
     try:
         yield lent.driver_connection
     except Refused:
@@ -232,7 +232,7 @@ def is_unconfirmed(file: str | None) -> bool:
     return file is not None and file.endswith("syncrep.c")
 
 
-UNCONFIRMED = "its wait for standbys was cancelled, and it may not be on them"
+UNCONFIRMED = "its wait for standbys was cancelled, and they may lack the write"
 """Also where this module has cancelled the statement because it took too long."""
 
 

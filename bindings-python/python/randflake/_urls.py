@@ -17,7 +17,7 @@ def driver(module: str, extra: str) -> None:
         importlib.import_module(module)
     except ImportError:
         raise StoreError(
-            f"there is no module {module}, which talks to that server; pip install "
+            f"{module}, which talks to that server, is not installed: pip install "
             f"'randflake[{extra}]'",
             "DRIVER_MISSING",
         ) from None

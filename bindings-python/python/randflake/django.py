@@ -303,7 +303,7 @@ def _options() -> dict[str, Any]:
         return options
     if options.get("secret") is not None:
         del given, options
-        raise TypeError("SECRET and SECRET_FILE are both there; remove one of them")
+        raise TypeError("SECRET and SECRET_FILE are both set; remove one of them")
     return {**options, "secret": Path(path).read_text("utf-8", errors="replace").strip()}
 
 

@@ -69,7 +69,7 @@ _GAUGES: dict[str, tuple[str, Literal["livemin", "livemostrecent", "livesum", "m
     _REMAINING: ("Time to the end of the lease.", "livemin"),
     _SKEW: ("The store's clock minus this machine's.", "livemostrecent"),
     "randflake_layout_end_timestamp_seconds": ("The unix second in which ids end.", "max"),
-    "randflake_tickets_reserve": ("Numbers that are drawn and not handed out.", "livesum"),
+    "randflake_tickets_reserve": ("Numbers that are drawn but not yet handed out.", "livesum"),
 }
 
 
@@ -109,7 +109,7 @@ def observe(
         known = shown.get(key)
         if known is not None and known is not flake and _is_open(known):
             raise InvalidArgumentError(
-                f"another {key[0]} is observed under this name; give each a name of its own",
+                f"another {key[0]} is observed under this name; give each its own name",
                 "INVALID_ARGUMENT",
             )
         shown[key] = flake
@@ -329,4 +329,4 @@ def _write() -> None:
             if _files is not None:
                 _files.write()
     except Exception:  # as when there is no space left
-        logging.getLogger("randflake").exception("cannot write what generators do for Prometheus")
+        logging.getLogger("randflake").exception("cannot write the metrics for Prometheus")

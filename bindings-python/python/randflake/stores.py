@@ -100,7 +100,7 @@ def source_of(store: object) -> Source | None:
         if is_gevents("socket"):
             raise InvalidArgumentError(
                 "the sockets of this connection are gevent's, each of which is good for one "
-                "thread, and leases are kept in threads of their own; give the URL",
+                "thread, and leases are kept in their own threads; give the URL",
                 "INVALID_ARGUMENT",
             )
         from randflake._mysql import Mysql
@@ -117,7 +117,7 @@ def source_of(store: object) -> Source | None:
         if is_gevents("socket"):
             raise InvalidArgumentError(
                 "the sockets of this redis.Redis are gevent's, each of which is good for one "
-                "thread, and leases are kept in threads of their own; give the URL",
+                "thread, and leases are kept in their own threads; give the URL",
                 "INVALID_ARGUMENT",
             )
         from randflake._redis import Guest
@@ -130,8 +130,8 @@ def source_of(store: object) -> Source | None:
         return Source("redis", lambda: Cluster(store), survives_fork=False)
     elif type(store).__module__.partition(".")[0] in ("valkey", "glide", "glide_sync"):
         raise InvalidArgumentError(
-            "a client of valkey or valkey-glide is no store; pass a redis.Redis, which talks to "
-            "Valkey as well, or a URL with redis:// or rediss://",
+            "a client of valkey or valkey-glide is not a valid store; pass a redis.Redis, which "
+            "talks to Valkey as well, or a URL with redis:// or rediss://",
             "INVALID_ARGUMENT",
         )
     else:
@@ -188,7 +188,7 @@ def is_mysql(store: object) -> bool:
     """Returns whether it is a connection of a driver of MySQL that blocks."""
     if any(it.__module__.partition(".")[0] == "mariadb" for it in type(store).__mro__):
         raise InvalidTypeError(
-            "store must be a client whose insert ids have 64 bits, and those of the module mariadb "
+            "store must be a client whose insert ids have 64 bits, but those of the module mariadb "
             "have 32; give the URL, or a connection of PyMySQL",
             "INVALID_ARGUMENT",
         )

@@ -97,7 +97,7 @@ class _FakeGenerator(Fake):
             self._clock = _SetClock(_START if start is None else start)
             self._now = self._clock.now
         elif start is not None or tick:
-            raise invalid("start and tick are for the clock of its own; leave them out, or clock")
+            raise invalid("start and tick are for its own clock; leave them out, or clock")
         else:
             self._clock = None
             self._now = clock_of(clock)[0]  # type: ignore[assignment]  # which it checks
@@ -245,7 +245,7 @@ class _FakeGenerator(Fake):
     def extend_lease(self, end_exclusive: SupportsIndex) -> None:
         """Raises INVALID_LEASE, as for any lease that comes from a store."""
         del end_exclusive
-        raise InvalidArgumentError("a lease from a store is renewed by itself", "INVALID_LEASE")
+        raise InvalidArgumentError("a lease from a store is renewed automatically", "INVALID_LEASE")
 
     async def ready(self) -> None:
         """Returns as soon as an id is available; after the lease, once the store is mended."""

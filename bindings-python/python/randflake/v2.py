@@ -90,7 +90,7 @@ class ErrInvalidLease(_Error):
 
     code = "INVALID_LEASE"
     _message = (
-        "the lease must be one of unix seconds in the lifetime of ids, with start < end_exclusive, "
+        "the lease must be in unix seconds within the lifetime of ids, with start < end_exclusive, "
         "and hold the current second; take one that does"
     )
 
@@ -115,7 +115,7 @@ class ErrConsistencyViolation(_Error):
     """The clock moved back, or does not show an int."""
 
     code = "CLOCK_MOVED_BACK"
-    _message = "the clock must show unix seconds as an int, and never move back; set it right"
+    _message = "the clock must show unix seconds as an int, and never move back; correct it"
 
 
 class ErrInvalidID(_Error):

@@ -20,10 +20,10 @@ use crate::{
 #[derive(clap::Args)]
 #[command(after_help = "\
 Prints a line for each fault, with what to do. Exit code 0: no fault; 3: a
-fault; 1: the check itself failed, for example because the store is away. A
-running process renews its lease when two thirds are left. The lease of a killed
-process runs down: to alert on certain processes only, name them with --holder
-or --node. Those must then hold a lease.
+fault; 1: the check itself failed, for example because the store is unreachable.
+A running process renews its lease when two thirds are left. The lease of a
+killed process runs out: to alert on certain processes only, name them with
+--holder or --node. Those must then hold a lease.
 
 --json prints one object: ok, now, free, held, least_seconds_left (null if no
 lease counts), and faults, each with subject and text.
@@ -120,7 +120,7 @@ impl Check {
         if let Some(holder) = &self.holder
             && !self.counted(listed).any(|node| self.is_of_holder(node))
         {
-            let text = format!("{holder:?} holds no lease: start it, or look into its log");
+            let text = format!("{holder:?} holds no lease: start it, or check its log");
             faults.push(Finding::wrong("lease", text));
         }
         faults.extend(faults::of(listed));

@@ -27,7 +27,7 @@ const TEXT_COLUMNS: usize = 58;
 #[command(after_help = "\
 Looks at the environment, how fast the store answers, server or file,
 persistence, replicas, permissions, the namespace, clocks, ends, quarantine, the
-secret if the environment has one, and of --namespace tickets the counters.
+secret if the environment has one, and, with --namespace tickets, the counters.
 Writes nothing. Run it on the machine and as the user of the service. Each
 finding is ok, a note, or wrong. Exit code 0, or 1 if something is wrong.
 
@@ -83,7 +83,9 @@ impl Doctor {
         }
         let mut store = self.store.open_with_secret(&secret, open_server).ok()?;
         Some(match operator::inspect(&mut *store, 0) {
-            Ok(_) => Finding::fine("secret", "that of the environment is that of the namespace"),
+            Ok(_) => {
+                Finding::fine("secret", "the secret in the environment is that of the namespace")
+            }
             Err(error) => failed("secret", &error),
         })
     }
@@ -102,7 +104,7 @@ impl Doctor {
                     (all, count, Some(first)) => Finding::wrong(
                         "counters",
                         format!(
-                            "the store may have lost blocks of {count} of {all} counters, as of \
+                            "the store may have lost blocks of {count} of {all} counters, such as \
                              {:?}: nothing is drawn from them until `randflake tickets fence` has \
                              raised each; `randflake tickets list` lists them",
                             first.name
@@ -143,7 +145,10 @@ fn examine(store: &mut dyn LeaseStore, findings: &mut Vec<Finding>) -> Result<Op
             findings.push(clocks(&listed, before, after));
             let faults = faults::of(&listed);
             if faults.is_empty() && !listed.has_counters() {
-                findings.push(Finding::fine("ends", "no end is implausible, and no quarantine"));
+                findings.push(Finding::fine(
+                    "ends",
+                    "no end is implausible, and there is no quarantine",
+                ));
             }
             findings.extend(faults);
             findings.extend(faults::history(&listed).map(|text| Finding::note("history", text)));
@@ -181,7 +186,10 @@ fn namespace(listed: &Listed) -> Finding {
     if counts.free == 0 {
         return Finding::wrong(
             "namespace",
-            format!("{text}; all node ids are leased: wait, or find out what is killed so often"),
+            format!(
+                "{text}; all node ids are leased: wait, or find out which processes are killed so \
+                 often"
+            ),
         );
     }
     Finding::fine("namespace", text)
@@ -207,7 +215,7 @@ fn clocks(listed: &Listed, before: i64, after: i64) -> Finding {
     let text =
         format!("the store's is {apart} s {which} this machine's; they may differ by {max_skew} s");
     if apart > i64::from(max_skew) {
-        let advice = "nothing is granted with CLOCK_SKEW: set the one that is wrong";
+        let advice = "requests fail with CLOCK_SKEW: correct the wrong one";
         return Finding::wrong("clocks", format!("{text}; {advice}"));
     }
     Finding::note("clocks", format!("{text}; let both follow a time server"))

@@ -14,7 +14,7 @@ pub(super) fn history(listed: &Listed) -> Option<String> {
     } else {
         "the next lease puts the namespace into quarantine"
     };
-    let text = "the server is another one than before, or was set back in time";
+    let text = "the server is not the same as before, or was set back in time";
     listed.incarnation_changed.then(|| format!("{text}: {next}"))
 }
 

@@ -31,7 +31,7 @@ fn a_schema_that_needs_quotes_is_refused() {
     for name in ["", "Ids", "1st", "a b", "a;drop", "a.b", "\"a\"", "pg_ids", "é", &long] {
         let refused = folder.run(&["sql", "--dialect", "postgres", "--schema", name]);
         assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(2), ""), "{name:?}");
-        assert!(refused.stderr.contains("a schema has 1 to 63 of"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("a schema must have 1 to 63 of"), "{}", refused.stderr);
     }
     let kept = folder.run(&["sql", "--dialect", "postgres", "--schema", &long[1..]]);
     assert_eq!(kept.status.code(), Some(0), "{}", kept.stderr);

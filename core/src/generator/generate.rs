@@ -307,8 +307,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
                 format!(
-                    "a batch of {want} ids takes {} seconds, and may take {}; ask for fewer at a \
-                     time, or use more node ids",
+                    "a batch of {want} ids takes {} seconds, but may take at most {}; ask for \
+                     fewer at a time, or use more node ids",
                     takes.as_secs(),
                     LONGEST_BATCH.as_secs()
                 ),

@@ -112,8 +112,8 @@ pub(super) fn before_epoch(layout: &Layout, now: i64) -> Error {
     Error::new(
         ErrorKind::ClockBeforeEpoch,
         format!(
-            "the clock shows {} (unix second {}), and ids begin at {} (unix second {}); set the \
-             clock right",
+            "the clock shows {} (unix second {}), and ids begin at {} (unix second {}); correct \
+             the clock",
             clock::utc(now),
             clock::seconds(now),
             clock::utc(epoch),

@@ -110,7 +110,7 @@ impl CustomLayout {
             let most = if *field == Field::Time { 61 } else { MAX_FIELD_BITS };
             if *bits > most {
                 return Err(Error::invalid_argument(format!(
-                    "the field {field:?} has at most {most} bits, got {bits}"
+                    "the field {field:?} must have at most {most} bits, got {bits}"
                 )));
             }
         }
@@ -121,7 +121,8 @@ impl CustomLayout {
         let bits: u32 = self.fields.iter().map(|(_, bits)| bits).sum();
         if bits > most {
             return Err(Error::invalid_argument(format!(
-                "the fields of a layout have at most 63 bits, or 64 if it is unsigned, got {bits}"
+                "the fields of a layout must have at most 63 bits, or 64 if it is unsigned, got \
+                 {bits}"
             )));
         }
         let layout =

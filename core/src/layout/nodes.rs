@@ -43,7 +43,10 @@ impl Layout {
             self.split_node(self.max_node_id()).ok_or_else(|| {
                 Error::new(
                     ErrorKind::InvalidNode,
-                    format!("node ids of the layout {} have no parts; give the whole", self.name),
+                    format!(
+                        "node ids of the layout {} have no parts; give the whole node id",
+                        self.name
+                    ),
                 )
             })?;
         if datacenter > most_datacenters || worker > most_workers {
@@ -116,9 +119,10 @@ impl Layout {
             return Ok(());
         }
         Err(Error::invalid_argument(format!(
-            "ids of this layout can be read, not made: a time of {} bits and {} ids in a tick are \
-             too much for the 64 bits of the state that counts them; use fewer bits for the time or \
-             the sequence, or a random initial sequence of more starts, which leaves fewer ids",
+            "ids of this layout can be read, but not generated: a time of {} bits and {} ids in a \
+             tick are too much for the 64 bits of the state that counts them; use fewer bits for \
+             the time or the sequence, or a random initial sequence of more starts, which leaves \
+             fewer ids",
             self.time.bits,
             self.ids_per_node()
         )))

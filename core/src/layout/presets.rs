@@ -185,7 +185,7 @@ impl FromStr for Layout {
             let epoch_ms = option.strip_prefix("epoch_ms=").and_then(|ms| ms.parse().ok());
             return name.parse::<Self>()?.with_epoch_ms(epoch_ms.ok_or_else(|| {
                 Error::invalid_argument(format!(
-                    "behind the name of a layout there can be epoch_ms and whole unix milliseconds, \
+                    "the name of a layout may be followed by epoch_ms and whole unix milliseconds, \
                      as in twitter,epoch_ms=1735689600000, got {}",
                     quoted(option)
                 ))

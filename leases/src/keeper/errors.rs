@@ -31,7 +31,7 @@ pub(super) fn unasked() -> Error {
 pub(super) fn unusable() -> Error {
     Error::new(
         ErrorKind::StoreUnavailable,
-        "the store granted leases that are over or have no common second; they are released",
+        "the store granted leases that have ended or share no second; they are released",
     )
 }
 
@@ -57,8 +57,8 @@ pub(super) fn exhausted(now: i64, free_at: Option<i64>) -> Error {
     let error = Error::new(
         ErrorKind::NodesExhausted,
         format!(
-            "every node id is leased; the next one is free from {} on, unless its holder renews it: \
-             try again then, or run fewer generators",
+            "every node id is leased; the next one is free at {}, unless its holder renews it: try \
+             again then, or run fewer generators",
             utc_second(free_at)
         ),
     );
@@ -70,8 +70,8 @@ pub(super) fn quarantined(now: i64, until: i64) -> Error {
     let error = Error::new(
         ErrorKind::StoreQuarantined,
         format!(
-            "the store may have lost leases, and grants new ones from {} on; existing leases can be \
-             renewed",
+            "the store may have lost leases, and grants new ones only from {}; existing leases can \
+             be renewed",
             utc_second(until)
         ),
     );

@@ -122,7 +122,7 @@ impl Keeper {
         let error = Error::new(
             ErrorKind::ClockSkew,
             format!(
-                "the machine's clock has stepped by {} seconds, and at most {} are allowed; a new \
+                "the machine's clock has stepped by {} seconds; at most {} are allowed; a new \
                  lease is needed",
                 step / 1_000_000_000,
                 self.options.max_skew

@@ -336,7 +336,7 @@ fn check_layout(layout: &Layout, node_count: u32, ttl: u32) -> Result<()> {
     layout.check_generates()?;
     if node_count as usize > layout.max_nodes() {
         return Err(Error::invalid_argument(format!(
-            "a generator of the layout {} has 1 to {} node ids, got {node_count}",
+            "a generator of the layout {} must have 1 to {} node ids, got {node_count}",
             layout.name(),
             layout.max_nodes()
         )));

@@ -118,5 +118,5 @@ fn panicked() -> Error {
 /// Makes the error of a lease whose caller has gone, which nobody sees.
 #[cold]
 fn nobody_waits() -> Error {
-    Error::new(ErrorKind::LeaseUnavailable, "nobody waits for this lease any more")
+    Error::new(ErrorKind::LeaseUnavailable, "nothing is waiting for this lease any more")
 }

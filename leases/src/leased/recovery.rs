@@ -83,14 +83,14 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         };
         let end = self.generator.lease().map_or(0, |lease| lease.end_exclusive());
         let why = if end > now.second() {
-            format!("this needs seconds after the lease, which ends at {}", utc_second(end))
+            format!("this needs seconds beyond the end of the lease at {}", utc_second(end))
         } else {
             format!("the lease of this generator ended at {}", utc_second(end))
         };
         let state = process_lease.shared.lock();
         let cause = state.keeper.as_ref().and_then(Keeper::last_error).cloned();
         if state.ended {
-            let why = format!("{why}, and what renews it has stopped; make a new generator");
+            let why = format!("{why}, and its renewal has stopped; make a new generator");
             let ended = Error::new(ErrorKind::Internal, why);
             return if let Some(cause) = cause { ended.caused_by(cause) } else { ended };
         }

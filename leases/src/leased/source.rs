@@ -61,7 +61,7 @@ pub(super) type OpenStore = Option<Box<dyn LeaseStore>>;
 impl LeaseSource {
     /// Reports a change of the lease, on the thread that keeps it and outside of its lock.
     pub(super) fn tell(&self, status: &LeaseStatus) {
-        // A panic is on the standard error output, and does not touch the lease.
+        // A panic is on standard error, and does not touch the lease.
         let _ = panic::catch_unwind(AssertUnwindSafe(|| {
             #[cfg(feature = "tracing")]
             status.trace();
@@ -258,7 +258,10 @@ fn give_up(store: &mut OpenStore) {
 
 #[cold]
 pub(super) fn forked() -> Error {
-    Error::new(ErrorKind::Forked, "this process was forked, or restored, while a lease was taken")
+    Error::new(
+        ErrorKind::Forked,
+        "this process was forked, or restored, while a lease was being taken",
+    )
 }
 
 #[cold]

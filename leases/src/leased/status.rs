@@ -120,17 +120,18 @@ impl LeaseStatus {
                 format!("no ids of {nodes} now, though their lease is held until {until}")
             }
             Change::Retrying => format!(
-                "the lease of {nodes} could not be renewed, trying again; ids go on until {until}"
+                "the lease of {nodes} could not be renewed, trying again; ids continue until \
+                 {until}"
             ),
             Change::Replaced(before) => {
-                format!("{nodes} replaced {}; ids go on until {until}", Nodes(before))
+                format!("{nodes} replaced {}; ids continue until {until}", Nodes(before))
             }
             Change::Expired => format!(
                 "the lease of {nodes} ended at {until}; no ids until the store grants one, trying again"
             ),
             Change::Stopped => format!("stopped; no more ids of {nodes}"),
             Change::GaveUp => {
-                format!("nothing renews the lease of {nodes} any more; ids go on until {until}")
+                format!("the lease of {nodes} is no longer renewed; ids continue until {until}")
             }
         };
         if let Some(error) = &self.last_error {

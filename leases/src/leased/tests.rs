@@ -258,7 +258,7 @@ fn other_node_ids_are_told_as_one_change() {
     assert_eq!((replaced.losses, replaced.replacements), (1, 1));
     let message = replaced.message();
     let (new, old) = (&replaced.node_ids, &before);
-    let expected = format!("node ids {new:?} replaced node ids {old:?}; ids go on until 2025-");
+    let expected = format!("node ids {new:?} replaced node ids {old:?}; ids continue until 2025-");
     assert!(message.starts_with(&expected) && message.contains("LEASE_LOST: "), "{message}");
     assert_eq!(driven.metrics().store_errors, [(ErrorKind::LeaseLost, 1)]);
 }
@@ -294,7 +294,7 @@ fn each_sentence_has_node_ids_and_an_end_and_the_error() {
         ),
         (
             "warning",
-            "the lease of node ids [0] could not be renewed, trying again; ids go on until \
+            "the lease of node ids [0] could not be renewed, trying again; ids continue until \
              2025-11-20T12:01:00Z: STORE_UNAVAILABLE: disconnected",
         ),
         (

@@ -47,8 +47,8 @@ pub(super) fn run<F: Format, C: Clock>(
     let kept = kept.unwrap_or_else(|_| {
         Err(Error::new(
             ErrorKind::Internal,
-            "a defect: the thread that renews the lease has panicked; its message is on the \
-             standard error output",
+            "a defect: the thread that renews the lease has panicked; its message is on standard \
+             error",
         ))
     });
     let mut state = shared.lock();

@@ -78,7 +78,7 @@ impl Address {
                 }
             };
             Error::invalid_argument(format!(
-                "this URL of {name} is not one that every client reads alike: {wrong}; one looks \
+                "clients would read this URL of {name} differently: {wrong}; a valid one looks \
                  like {example}"
             ))
         };
@@ -87,19 +87,19 @@ impl Address {
 
     fn of_parts(engine: Engine, tls: bool, rest: &str) -> Result<Self, Wrong> {
         if rest.chars().any(|each| each.is_control() || each.is_whitespace()) {
-            return Err("it has white space, which is written in percent-encoding");
+            return Err("white space must be percent-encoded");
         }
         if rest.contains(['#', '\\']) {
-            return Err("# and \\ are written in percent-encoding, %23 and %5C");
+            return Err("# and \\ must be percent-encoded, as %23 and %5C");
         }
         let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = before.split_once('/').unwrap_or((before, ""));
         if path.contains('@') || query.contains('@') {
-            return Err("/, ? and @ in a user or password are written %2F, %3F and %40");
+            return Err("/, ? and @ in a user or password must be written %2F, %3F and %40");
         }
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, _)) if login.contains('@') => {
-                return Err("@ in a user or password is written %40");
+                return Err("@ in a user or password must be written %40");
             }
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, authority),
@@ -148,31 +148,31 @@ impl Address {
                     }
                     (Engine::Postgres, "dbname" | "user" | "password" | "port" | "hostaddr")
                     | (Engine::Mysql, "database" | "db" | "user" | "password" | "host" | "port") => {
-                        "user, password, host, port and database stand before the ?"
+                        "user, password, host, port and database must come before the ?"
                     }
                     (Engine::Postgres, _) => {
-                        "after ? there may be sslmode, sslrootcert, application_name and \
-                         channel_binding, and host for the folder of a socket"
+                        "only sslmode, sslrootcert, application_name, channel_binding and host \
+                         (for the folder of a socket) are allowed after ?"
                     }
                     (Engine::Mysql, "unix_socket" | "socket" | "socketPath") => {
-                        "the path of a socket stands in the place of the host, in percent-encoding"
+                        "put the socket's path in place of the host, percent-encoded"
                     }
-                    (Engine::Mysql, _) => "after ? there may be ssl-mode, sslrootcert and charset",
-                    (Engine::Redis, "db") => "the number of the database stands after the host: /0",
-                    (Engine::Redis, _) => "after ? there may be sslrootcert",
-                    (Engine::Etcd, _) => "after ? there may be sslrootcert, sslcert and sslkey",
+                    (Engine::Mysql, _) => {
+                        "only ssl-mode, sslrootcert and charset are allowed after ?"
+                    }
+                    (Engine::Redis, "db") => "the database number comes after the host: /0",
+                    (Engine::Redis, _) => "only sslrootcert is allowed after ?",
+                    (Engine::Etcd, _) => "only sslrootcert, sslcert and sslkey are allowed after ?",
                 });
             };
             if self.options.iter().any(|&(seen, _)| seen == name) {
-                return Err("an option is there twice");
+                return Err("an option is given twice");
             }
             if name.starts_with("ssl") && ["allow", "prefer", "PREFERRED"].contains(&&*value) {
-                return Err(
-                    "it leaves it to the server whether there is TLS: require it or disable it",
-                );
+                return Err("it lets the server decide about TLS: require or disable it");
             }
             if value.is_empty() || !values.is_empty() && !values.contains(&value.as_str()) {
-                return Err("an option has a value that it cannot have");
+                return Err("an option has an invalid value");
             }
             self.options.push((name, value));
         }
@@ -187,12 +187,12 @@ impl Address {
             Engine::Etcd => None,
         };
         if self.engine != Engine::Etcd && hosts.contains(',') {
-            return Err("it has several hosts: give the name that leads to the one that writes");
+            return Err("it has several hosts: give one name that leads to the primary");
         }
         if let Some(socket) = socket {
             if !hosts.is_empty() || !socket.starts_with('/') {
                 return Err(
-                    "host= is the absolute folder of a socket, and no host stands before it",
+                    "host= must be the absolute folder of a socket, with no host before it",
                 );
             }
             self.hosts.push((socket, 5432));
@@ -205,7 +205,7 @@ impl Address {
             };
             let name = if host.starts_with('[') {
                 name.parse::<Ipv6Addr>()
-                    .map_err(|_| "what is in [] is no IPv6 address")?
+                    .map_err(|_| "[] does not contain a valid IPv6 address")?
                     .to_string()
             } else {
                 self.host(name)?
@@ -215,9 +215,9 @@ impl Address {
                     .parse()
                     .ok()
                     .filter(|&port| port != 0)
-                    .ok_or("a port is from 1 to 65535")?,
-                None if port.is_empty() => default.ok_or("each host of etcd has its port")?,
-                _ => return Err("a port is from 1 to 65535"),
+                    .ok_or("a port must be from 1 to 65535")?,
+                None if port.is_empty() => default.ok_or("each host of etcd must have its port")?,
+                _ => return Err("a port must be from 1 to 65535"),
             };
             self.hosts.push((name, port));
         }
@@ -231,13 +231,13 @@ impl Address {
         }
         let fits = |each: u8| each.is_ascii_alphanumeric() || b"-._".contains(&each);
         if host.is_empty() || !host.bytes().all(fits) {
-            return Err("a host is a name of letters, digits, - and ., or an address");
+            return Err("a host must be a name of letters, digits, - and ., or an address");
         }
         // As 127.1 or 0x7f000001, which some resolve.
         let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
         let is_number = last.starts_with("0x") || last.bytes().all(|each| each.is_ascii_digit());
         if is_number && host.parse::<std::net::Ipv4Addr>().is_err() {
-            return Err("an IPv4 address has four decimal numbers");
+            return Err("an IPv4 address must have four decimal numbers");
         }
         Ok(host.to_ascii_lowercase())
     }
@@ -246,50 +246,49 @@ impl Address {
         match self.engine {
             Engine::Postgres => {
                 if self.user.is_none() {
-                    return Err("it names no user, and each client would take another one");
+                    return Err("it names no user, and clients would choose different ones");
                 }
                 if self.database.is_empty() {
-                    return Err("it names no database, and each client would take another one");
+                    return Err("it names no database, and clients would choose different ones");
                 }
                 if self.database.contains('/') {
-                    return Err("/ in the name of a database is not possible here");
+                    return Err("a database name cannot contain / here");
                 }
                 let mode = self.option("sslmode").unwrap_or_default();
                 self.tls = matches!(mode, "require" | "verify-ca" | "verify-full");
             }
             Engine::Mysql => {
                 if self.user.is_none() {
-                    return Err("it names no user, and each client would take another one");
+                    return Err("it names no user, and clients would choose different ones");
                 }
                 if self.database.is_empty() {
                     return Err("it names no database");
                 }
                 if self.database.contains('/') {
-                    return Err("/ in the name of a database is not possible here");
+                    return Err("a database name cannot contain / here");
                 }
                 let mode = self.option("ssl-mode").unwrap_or_default();
                 self.tls = matches!(mode, "REQUIRED" | "VERIFY_CA" | "VERIFY_IDENTITY");
             }
             Engine::Redis => {
                 if self.user.is_some() && self.password.is_none() {
-                    return Err("it has a user and no password");
+                    return Err("it has a user but no password");
                 }
                 let number = if self.database.is_empty() { "0" } else { &self.database };
                 let is_number = number.bytes().all(|digit| digit.is_ascii_digit());
                 let parsed = number.parse::<u16>().ok().filter(|_| is_number);
-                self.database = parsed
-                    .ok_or("what stands after the host is the number of a database")?
-                    .to_string();
+                self.database =
+                    parsed.ok_or("only a database number may follow the host")?.to_string();
             }
             Engine::Etcd => {
                 if !self.database.is_empty() {
-                    return Err("nothing stands after the hosts");
+                    return Err("nothing may follow the hosts");
                 }
                 if self.user.is_some() != self.password.is_some() {
-                    return Err("it has a user or a password, and not both");
+                    return Err("it has only one of user and password");
                 }
                 if self.option("sslcert").is_some() != self.option("sslkey").is_some() {
-                    return Err("it has sslcert or sslkey, and not both");
+                    return Err("it has only one of sslcert and sslkey");
                 }
                 if !self.tls && !self.options.is_empty() {
                     return Err("certificates are for etcds://");
@@ -324,7 +323,7 @@ impl Address {
                 Error::invalid_argument(format!("cannot read the {option} {path}: {why}"))
             };
             if is_file.is_ok_and(|is_file| !is_file) {
-                return Err(wrong(&"it is no file"));
+                return Err(wrong(&"it is not a file"));
             }
             let content = fs::read(path).map_err(|error| wrong(&error))?;
             let wanted = if option == "sslkey" { "PRIVATE KEY-----" } else { "CERTIFICATE-----" };
@@ -332,7 +331,7 @@ impl Address {
             if has_it {
                 Ok(content)
             } else {
-                Err(wrong(&format_args!("it has no {wanted}, as PEM has")))
+                Err(wrong(&format_args!("it contains no {wanted} in PEM format")))
             }
         };
         self.option(option).map(read).transpose()
@@ -400,7 +399,7 @@ pub(crate) fn authority(host: &str, port: u16) -> String {
 /// Reads percent-encoding.
 pub(crate) fn decoded(text: &str) -> Result<String, Wrong> {
     const WRONG: Wrong =
-        "a % is followed by two hex digits, and they are UTF-8 without a zero byte";
+        "% must be followed by two hex digits, and the result must be UTF-8 without a zero byte";
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

@@ -58,7 +58,7 @@ pub(crate) struct Known {
 
 /// The other way to deal with a weak store.
 pub(crate) const ALLOW: &str = "allow a weak store: allow_weak_store in Python and Rust, \
-                                allowWeakStore in Node.js, --allow-weak-store of the command";
+                                allowWeakStore in Node.js, --allow-weak-store on the command line";
 
 impl Context {
     pub(crate) fn new(protocol: Protocol, channel: Channel, now: i64) -> Self {

@@ -273,7 +273,7 @@ impl Engine {
     pub fn named(name: &str) -> Result<Self> {
         let mut all = [Self::Postgres, Self::Mysql, Self::Redis, Self::Etcd].into_iter();
         all.find(|engine| engine.scheme() == name).ok_or_else(|| {
-            Error::invalid_argument(format!("no store speaks with the server {}", quoted(name)))
+            Error::invalid_argument(format!("there is no store for the server {}", quoted(name)))
         })
     }
 

@@ -242,8 +242,8 @@ impl Shared {
         }
         Err(Error::new(
             ErrorKind::Forked,
-            "this connection is that of the process which this one was forked or restored from; open \
-             the store again",
+            "this connection belongs to the process that this one was forked or restored from; \
+             open the store again",
         ))
     }
 
@@ -280,7 +280,7 @@ impl Shared {
         turn.ok_or_else(|| {
             Error::new(
                 ErrorKind::StoreUnavailable,
-                "the connection of this process to the store is busy with what others have asked it",
+                "this process's connection to the store is busy with other requests",
             )
         })
     }

@@ -174,9 +174,9 @@ impl Context {
     pub(crate) fn confirmed(&self, limits: Limits, clock: Option<i64>) -> Result<i64> {
         let Some(clock) = clock else {
             return Err(self.unavailable(
-                "its answer has no Date header, so that there is only one clock, which may be wrong; \
-                 a fence, a quarantine, a repair and the release of a dead holder need two clocks \
-                 that agree: use a client that passes the header on, as those for URLs do",
+                "its answer has no Date header, so there is only one clock, which may be wrong; a \
+                 fence, a quarantine, a repair and the release of a dead holder need two clocks \
+                 that agree: use a client that passes on the header, like the clients for URLs",
             ));
         };
         if self.is_guarded() {

@@ -414,7 +414,7 @@ fn an_operator_changes_only_what_was_looked_at() {
             table.answer(statement)
         });
         let error = outcome_of(&request, outcome).expect_err("the holder lives");
-        assert!(error.to_string().contains("another lease by now"), "{error}");
+        assert!(error.to_string().contains("now has another lease"), "{error}");
         assert_eq!(writes, 1, "and refused");
         assert!(table.texts["node/000077"].contains(&hex::hex(&[7; 16])));
     }

@@ -20,7 +20,7 @@ pub(super) fn address_of(engine: Engine, url: &str) -> Result<Address> {
         Some(Ok(address)) if address.engine == engine => Ok(address),
         Some(Err(error)) => Err(error),
         _ => Err(Error::invalid_argument(format!(
-            "this is no URL of {}: one begins with {}://",
+            "this is not a URL of {}: it must begin with {}://",
             engine.name(),
             engine.scheme()
         ))),

@@ -305,11 +305,11 @@ pub fn leases_and_counters_do_not_mix(subject: &dyn Subject) {
     let same_name = Namespace::for_tickets(leases.name()).expect("a name");
     let error = swap(&mut *Holder::of(subject, &same_name).store, COUNTER, None);
     let error = error.expect_err("it has leases");
-    assert!(error.to_string().contains("has leases, and this asks for tickets"), "{error}");
+    assert!(error.to_string().contains("has leases, but tickets were requested"), "{error}");
     let same_name = Namespace::new(namespace.name(), &Secret::random()).expect("a name");
     let mut holder = Holder::of(subject, &same_name);
     let error = holder.store.acquire(&holder.request(1)).expect_err("it has tickets");
-    assert!(error.to_string().contains("has tickets, and this asks for leases"), "{error}");
+    assert!(error.to_string().contains("has tickets, but leases were requested"), "{error}");
 
     for name in ["", "two words", "line\nbreak", &"n".repeat(201)] {
         let error = swap(&mut *client.holder.store, name, None).expect_err("no name");

@@ -171,7 +171,7 @@ impl EtcdClient {
 fn client_certificate(chain: &[u8], key: &[u8]) -> Result<ClientCert> {
     let chain = certificates(Some(chain));
     let chain: Vec<_> = chain.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
-    let wrong = |what| Error::invalid_argument(format!("{what}, as PEM"));
+    let wrong = |what| Error::invalid_argument(format!("{what}, in PEM format"));
     if chain.is_empty() {
         return Err(wrong("sslcert is not the path of certificates"));
     }

@@ -26,7 +26,10 @@ pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
         findings.push(if members > 1 {
             Finding::fine("replicas", format!("the cluster has {members} members"))
         } else {
-            Finding::note("replicas", "the cluster has one member: without it nothing is granted")
+            Finding::note(
+                "replicas",
+                "the cluster has only one member: if it is down, nothing is granted",
+            )
         });
     }
 

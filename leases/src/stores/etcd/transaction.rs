@@ -84,7 +84,7 @@ fn parse(context: &Context, response: Response) -> Result<(Value, Option<i64>)> 
         .next()
         .flatten()
         .and_then(|text| serde_json::from_str(&text).ok())
-        .ok_or_else(|| context.malformed("no JSON"))?;
+        .ok_or_else(|| context.malformed("not JSON"))?;
     if let Some(error) = body.get("error").or_else(|| body.get("message")) {
         let error: String = error.to_string().chars().take(200).collect();
         return Err(context.unavailable(&format!("it says {error}")));

@@ -56,7 +56,7 @@ fn is_on(value: &str) -> bool {
 fn weaknesses(durability: &str, variables: &BTreeMap<String, String>) -> Vec<String> {
     let cells: Vec<&str> = durability.split(',').collect();
     let [flush, doublewrite, log_bin, sync_binlog] = cells[..] else {
-        return vec!["does not say how it writes".to_owned()];
+        return vec!["does not report how it writes".to_owned()];
     };
     let mut found = vec![];
     if flush != "1" {
@@ -74,24 +74,24 @@ fn weaknesses(durability: &str, variables: &BTreeMap<String, String>) -> Vec<Str
     }
     if is_on(log_bin) && variables.get("binlog_format").is_some_and(|it| it == "STATEMENT") {
         found.push(
-            "has replicas decide by themselves what is written: binlog_format is STATEMENT, and must be \
-             ROW or MIXED"
+            "lets replicas decide what is written: binlog_format is STATEMENT, and must be ROW or \
+             MIXED"
                 .to_owned(),
         );
     }
     if let Some(engine) = variables.get("engine").filter(|engine| *engine != "InnoDB") {
         found.push(format!(
-            "has the table randflake_entry in {engine}, which was never tested: `alter table \
-             randflake_entry engine = InnoDB`"
+            "has the table randflake_entry in {engine}, which is not tested with leases: `alter \
+             table randflake_entry engine = InnoDB`"
         ));
     }
     let is = |name: &str| variables.get(name).is_some_and(|value| is_on(value));
     if is("wsrep_on") {
-        found.push("is a node of a Galera cluster, with which leases were never tested".to_owned());
+        found.push("is a node of a Galera cluster, which is not tested with leases".to_owned());
     }
     // All members of a group write under its name, so nothing shows which follows which.
     if variables.get("group_replication_group_name").is_some_and(|name| !name.is_empty()) {
-        found.push("is a member of a group, with which leases were never tested".to_owned());
+        found.push("is a member of a group, which is not tested with leases".to_owned());
     }
     found
 }
@@ -150,7 +150,7 @@ pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
     if !seen.has_table {
         findings.push(Finding::note(
             "permissions",
-            "what may be read and written is unknown until the table is made: run init",
+            "privileges are unknown until the table exists: run init",
         ));
         return Ok(findings);
     }
@@ -173,18 +173,19 @@ pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
         match either("status") {
             Some(status) if is_on(status) => Finding::fine(
                 "replicas",
-                format!("it waits for a replica, and goes on without one after {timeout} ms"),
+                format!("it waits for a replica, and continues without one after {timeout} ms"),
             ),
             _ => Finding::note(
                 "replicas",
-                "it is to wait for a replica, and none answers in time: it waits for none now",
+                "it is set to wait for a replica, but none answers in time, so it does not wait \
+                 now",
             ),
         }
     } else {
         Finding::note(
             "replicas",
-            "it waits for no replica; after a failover nothing is granted until the leases that the new \
-             primary may lack are over, and the old one must be off by then",
+            "it waits for no replica; after a failover nothing is granted until the leases that \
+             the new primary may lack have ended, and the old one must be off by then",
         )
     });
     Ok(findings)

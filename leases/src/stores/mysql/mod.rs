@@ -81,7 +81,7 @@ async fn run(
             Response::Refused { code, message } => return Err(refused(context, &code, &message)),
         }
     }
-    Err(context.unavailable("it asks to repeat the same statement each time; try again"))
+    Err(context.unavailable("it asked to repeat the statement every time; try again"))
 }
 
 /// Reads keys, and meta, which is not among the entries.
@@ -121,7 +121,7 @@ async fn ask(
     let said = take(&nonce).ok_or_else(|| context.foreign())?;
     let meta = take("meta");
     let [now, in_transaction, server] = <[_; 3]>::try_from(said.splitn(3, ' ').collect::<Vec<_>>())
-        .map_err(|_| context.malformed("what it says of itself"))?;
+        .map_err(|_| context.malformed("its own description"))?;
     if in_transaction != "0" {
         return Err(self::in_transaction());
     }
@@ -284,7 +284,7 @@ fn nonce() -> u32 {
 
 fn in_transaction() -> Error {
     Error::invalid_argument(
-        "the connection is inside a transaction, or has no autocommit: a lease could be rolled back \
-         after it was granted; give the store a connection of its own, with autocommit",
+        "the connection is inside a transaction, or has no autocommit: a lease could be rolled \
+         back after it was granted; give the store its own connection, with autocommit",
     )
 }

@@ -208,7 +208,7 @@ impl PostgresClient {
         let is_unconfirmed = unconfirmed.swap(false, Ordering::Relaxed);
         let rows = match answer {
             Ok(_) if is_unconfirmed => {
-                let why = "its wait for standbys was cancelled, and it may not be on them";
+                let why = "its wait for standbys was cancelled, and they may lack the write";
                 return Err(NoResponse::Silent(unavailable(SERVER, why)));
             }
             Ok(rows) => rows,

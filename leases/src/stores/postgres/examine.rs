@@ -57,9 +57,9 @@ fn findings(context: &Context, nonce: &Nonce, response: Response) -> Result<Vec<
         Finding::note(
             "replicas",
             format!(
-                "it is a primary with {standbys} standbys, and waits for none; after a failover \
-                 nothing is granted until the leases that the new primary may lack are over; name \
-                 some in synchronous_standby_names to have it wait"
+                "it is a primary with {standbys} standbys, but waits for none; after a failover \
+                 nothing is granted until the leases that the new primary may lack have ended; set \
+                 synchronous_standby_names to make it wait"
             ),
         )
     } else {
@@ -77,7 +77,9 @@ fn findings(context: &Context, nonce: &Nonce, response: Response) -> Result<Vec<
     } else if has_table == "false" {
         Finding::note(
             "permissions",
-            format!("what the role {role} may do is unknown until the table is made: run init"),
+            format!(
+                "the privileges of the role {role} are unknown until the table exists: run init"
+            ),
         )
     } else {
         Finding::fine("permissions", format!("the role {role} may read and write the rows"))

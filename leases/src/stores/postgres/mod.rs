@@ -64,7 +64,7 @@ async fn run(context: &Context, text: &'static str, parameters: Vec<String>) -> 
             response => return Ok(response),
         }
     }
-    Err(context.unavailable("it asks to repeat the same statement each time; try again"))
+    Err(context.unavailable("it asked to repeat the statement every time; try again"))
 }
 
 /// Asks, and returns what the server says about itself and the other cells of its answer; no cells
@@ -189,7 +189,7 @@ pub(crate) async fn create(context: &Context) -> Result<()> {
 }
 
 fn read_json(context: &Context, cell: &str) -> Result<Vec<Value>> {
-    serde_json::from_str(cell).map_err(|_| context.malformed("no JSON"))
+    serde_json::from_str(cell).map_err(|_| context.malformed("not JSON"))
 }
 
 /// Returns why this server may lose what it has acknowledged, if it may.
@@ -215,6 +215,6 @@ pub(crate) fn is_before(incarnation: &str, known: &str) -> bool {
 fn in_transaction() -> Error {
     Error::invalid_argument(
         "the connection is inside a transaction, which could roll a lease back after it was \
-         granted; give the store a connection of its own, with autocommit",
+         granted; give the store its own connection, with autocommit",
     )
 }

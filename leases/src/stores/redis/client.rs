@@ -56,7 +56,7 @@ impl RedisClient {
         if CryptoProvider::get_default().is_none() {
             let _another_was_faster = ring::default_provider().install_default();
         }
-        let no_url = |_| Error::invalid_argument("the client of Redis takes no such URL");
+        let no_url = |_| Error::invalid_argument("the Redis client does not accept this URL");
         let client = if url.starts_with("rediss:") {
             let certificates = TlsCertificates { client_tls: None, root_cert };
             redis::Client::build_with_tls(url.as_str(), certificates).map_err(no_url)?

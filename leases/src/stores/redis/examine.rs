@@ -81,7 +81,9 @@ async fn examine_settings(context: &Context, connected: u32) -> Vec<Finding> {
     if findings.is_empty() {
         findings.push(Finding::fine(
             "persistence",
-            format!("{settings}; after a restart nothing is granted until earlier leases are over"),
+            format!(
+                "{settings}; after a restart nothing is granted until earlier leases have ended"
+            ),
         ));
     }
     findings.push(match settings.check_confirmation(context).await {

@@ -114,7 +114,7 @@ async fn read_setting(context: &Context, setting: &str) -> Result<String> {
         }
         Response::Refused { code, message } => {
             return Err(context.weak(&format!(
-                "refuses CONFIG GET {setting}, so that this cannot be checked ({code}: {message})"
+                "refuses CONFIG GET {setting}, so this cannot be checked ({code}: {message})"
             )));
         }
     };
@@ -138,7 +138,7 @@ pub(super) async fn no_master(context: &Context) -> Error {
         Response::Refused { .. } => None,
     };
     if value.flatten().as_deref() == Some("no") {
-        return context.weak("is a writable replica, and loses what is written to it");
+        return context.weak("is a writable replica, and loses writes made to it");
     }
     context.unavailable(
         "it is a replica, which grants nothing; use its master, unless a promotion is in progress",
@@ -172,9 +172,9 @@ pub(crate) fn check_confirmed(
 fn unable_to_confirm() -> Error {
     Error::new(
         ErrorKind::WeakStore,
-        "replicas of this Redis must confirm a lease (min-replicas-to-write), and its client cannot \
-         wait for them: have it run WAIT after a statement, as the documentation of custom clients \
-         says, or "
+        "replicas of this Redis must confirm a lease (min-replicas-to-write), and its client \
+         cannot wait for them: make it run WAIT after a statement, as the documentation of custom \
+         clients says, or "
             .to_owned()
             + ALLOW,
     )

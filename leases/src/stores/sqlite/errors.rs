@@ -68,11 +68,11 @@ impl SqliteStore {
                 self.directory().display()
             )),
             ErrorCode::NotADatabase => Error::invalid_argument(format!(
-                "{} is a file of another application; leases need a file of their own",
+                "{} is a file of another application; leases need their own file",
                 self.path.display()
             )),
             ErrorCode::DatabaseCorrupt => self.unavailable(format_args!(
-                "the file is damaged; restore it, fence it, and only then use it again"
+                "the file is damaged; restore it and fence it before you use it again"
             )),
             _ => self.unavailable(format_args!("{error}")),
         }

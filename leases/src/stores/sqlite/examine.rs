@@ -21,8 +21,8 @@ impl SqliteStore {
             Ok(None) => Finding::wrong(
                 "file",
                 format!(
-                    "{} does not exist; check the path; the first lease creates the file, or \
-                     `randflake lease init`",
+                    "{} does not exist; check the path; the first lease or `randflake lease init` \
+                     creates the file",
                     database.display()
                 ),
             ),

@@ -47,7 +47,7 @@ impl SqliteStore {
             }
             // A FIFO, a device or a socket, which SQLite would try to open again and again.
             Ok(metadata) if !metadata.is_file() => {
-                Err(self.wrong_path(format_args!("it is no regular file; use a file of its own")))
+                Err(self.wrong_path(format_args!("it is not a regular file; use a separate file")))
             }
             Ok(metadata) => Ok(Some(metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -155,7 +155,7 @@ pub(super) fn other_paths(
         return Some("has several names (hard links)");
     }
     (is_first_look && is_mounted_alone(database))
-        .then_some("is mounted by itself, without its directory")
+        .then_some("is mounted on its own, without its directory")
 }
 
 #[cfg(unix)]

@@ -351,8 +351,8 @@ impl SqliteStore {
             connection.query_row("select count(*) from sqlite_schema", [], |row| row.get(0))?;
         if application_id != 0 || tables > 0 {
             return Err(Error::invalid_argument(format!(
-                "{} is a SQLite file of another application, or of another version; leases need a \
-                 file of their own: make a new one",
+                "{} is a SQLite file of another application, or of another version; leases need \
+                 their own file: make a new one",
                 self.path.display()
             ))
             .into());

@@ -25,7 +25,7 @@ impl SqliteStore {
             Some(name) if !self.allow_network => Err(Error::new(
                 ErrorKind::WeakStore,
                 format!(
-                    "{} lies on {name}, whose locks may not work between two machines; put it on a \
+                    "{} is on {name}, whose locks may not work between two machines; put it on a \
                      local disk, use a store with a server, or allow network file systems",
                     self.path.display()
                 ),
@@ -117,7 +117,7 @@ mod tests {
         let store = SqliteStore::new("ids.db", namespace).expect("a path");
         let error = store.allow(network_name(0x6969)).expect_err("NFS");
         assert_eq!(error.kind(), ErrorKind::WeakStore);
-        assert!(error.to_string().contains("lies on NFS"), "{error}");
+        assert!(error.to_string().contains("is on NFS"), "{error}");
         assert_eq!(store.allow(None), Ok(()));
         let forced = store.allow_network_file_system(true);
         assert_eq!(forced.allow(network_name(0x6969)), Ok(()));
