@@ -1,5 +1,5 @@
-//! The end of the process: leased node ids are given back, and no thread is ended inside this
-//! library.
+//! How Rust meets the interpreter: it calls Python and raises, unless the interpreter is ending. At the
+//! end of the process, leased node ids are given back, and no thread is ended inside this library.
 //!
 //! A C function at exit does that, after Python's own threads and `atexit` functions, so that no
 //! caller finds a generator closed before the end. A thread that wants the interpreter after that

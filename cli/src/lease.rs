@@ -130,7 +130,7 @@ you leave out is no longer renewed. The command prints when all its leases will
 have ended: do not assign it to anything else before then.
 
 Examples:
-  randflake lease nodes 0-6,8-1023 --store ids.db")]
+  randflake lease nodes 0-6,8-1023 --store ids.db --yes")]
 pub(crate) struct Nodes {
     /// All node ids to lease from now on, such as 0-6,8-1023
     #[arg(value_name = "RANGES")]

@@ -115,6 +115,7 @@ const VERBS: &[&[&str]] = &[
     &["lease", "doctor"],
     &["lease", "fence"],
     &["lease", "repair"],
+    &["lease", "nodes"],
     &["lease", "release"],
     &["tickets"],
     &["tickets", "init"],

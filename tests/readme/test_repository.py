@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from blocks import FENCE, ROOT, documents, repository_files
 
+CRATES = ["cli", "core", "leases", "serve", "tickets"]
+"""The folders of those that are published, beside the conformance tests."""
+
 # Written in two parts, so that this file does not hold them.
 FORBIDDEN = [
     re.compile(first + second)
@@ -58,8 +61,8 @@ def test_every_crate_takes_the_version_of_the_workspace(crate: str) -> None:
 def test_every_feature_of_a_crate_is_tested() -> None:
     features = {
         f"{crate['package']['name']}/{feature}"
-        for crate in map(toml, ["core/Cargo.toml", "leases/Cargo.toml", "cli/Cargo.toml"])
-        for feature in crate["features"].keys() - {"default"}
+        for crate in map(toml, [f"{crate}/Cargo.toml" for crate in CRATES])
+        for feature in crate.get("features", {}).keys() - {"default"}
     }
     databases = {
         f"randflake/{feature}"
@@ -137,7 +140,7 @@ def test_a_readme_is_short(document: str) -> None:
 
 
 # Where a page of a registry shows a README, relative links lead nowhere.
-SHOWN_ELSEWHERE = ["bindings-node", "bindings-python", "cli", "core", "leases"]
+SHOWN_ELSEWHERE = ["bindings-node", "bindings-python", *CRATES]
 BLOB = "https://github.com/randflake/randflake/blob/main/"
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 

@@ -42,7 +42,7 @@ const ErrInvalidSecret = errorClass(
 const ErrInvalidLease = errorClass(
   'ErrInvalidLease',
   'INVALID_LEASE',
-  'the lease must be one of unix seconds in the lifetime of ids, with start < endExclusive, and ' +
+  'the lease must be in unix seconds within the lifetime of ids, with start < endExclusive, and ' +
     'hold the current second; take one that does',
 )
 const ErrInvalidNode = errorClass(
@@ -58,7 +58,7 @@ const ErrResourceExhausted = errorClass(
 const ErrConsistencyViolation = errorClass(
   'ErrConsistencyViolation',
   'CLOCK_MOVED_BACK',
-  'the clock must show whole unix seconds, and never move back; set it right',
+  'the clock must show whole unix seconds, and never move back; correct it',
 )
 const ErrInvalidID = errorClass(
   'ErrInvalidID',

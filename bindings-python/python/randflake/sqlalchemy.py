@@ -12,8 +12,8 @@
 With a form, attributes are texts, but the database still holds numbers.
 """
 
-# The type is also three rules for whoever declares a column of it, which a type alone cannot state: the
-# column is not numbered by the database, its default and what is set is what it shows, and a
+# The type is also three rules for whoever declares a column of it, which a type alone cannot state:
+# the column is not numbered by the database, its default and what is set is what it shows, and a
 # comparison is one of numbers. A Session keeps what it was given until it reads the row again, and
 # finds its objects by it.
 

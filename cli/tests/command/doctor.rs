@@ -120,7 +120,7 @@ fn variables_are_named_and_their_values_are_not() {
     for says in [
         "set: RANDFLAKE_NAMESPACE, RANDFLAKE_SECRET, RANDFLAKE_SECRETS, RANDFLAKE_STORE",
         "--namespace names another namespace than RANDFLAKE_NAMESPACE",
-        "RANDFLAKE_SECRETS means nothing",
+        "RANDFLAKE_SECRETS is not a known variable",
         "RANDFLAKE_SECRET is empty",
         "--store names another store than RANDFLAKE_STORE",
     ] {
@@ -193,7 +193,7 @@ fn counters_that_must_be_fenced_are_found() {
     assert_eq!(folder.run(&fence).status.code(), Some(0));
     let found = doctor();
     assert_eq!(subjects(&found, "wrong"), ["counters"], "{}", found.stdout);
-    assert!(found.stdout.contains("of 1 of 1 counters, as of \\\"orders\\\""), "{}", found.stdout);
+    assert!(found.stdout.contains("of 1 of 1 counters, such as \\\"orders\\\""), "{}", found.stdout);
     tickets(&["fence", "orders", "--above", "7", "--yes"]);
     assert_eq!(subjects(&doctor(), "wrong"), [""; 0]);
 }
