@@ -56,7 +56,7 @@ def outage(folder: Path) -> Iterator[None]:
 
 async def main(folder: Path) -> None:
     store, secret = folder / "ids.db", generate_secret()
-    init_store(store, secret, "new", ttl=6, max_skew=1)
+    init_store(store, secret, "new", max_ttl=6, max_skew=1)
     options = {"ttl": 6, "max_skew": 1, "max_drift": 0}
 
     async def lease(until: float) -> None:

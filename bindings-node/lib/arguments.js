@@ -147,7 +147,7 @@ function storeOf(store) {
 }
 
 /** The names of what listLeases and inspectLease return for a node id. */
-const STATUS = ['nodeId', 'state', 'start', 'endExclusive', 'secondsLeft', 'isFar', 'note']
+const STATUS = ['nodeId', 'state', 'start', 'endExclusive', 'secondsLeft', 'isImplausible', 'note']
 
 function checkStatus(lease) {
   withNames('the lease', lease, STATUS)

@@ -158,9 +158,9 @@ fn store_status(js: Js<'_>, listed: Listed) -> Result<Value<'_>> {
         (c"held", js.convert(counts.held)?),
         (c"waiting", js.convert(counts.waiting)?),
         (c"free", js.convert(counts.free)?),
-        (c"far", js.convert(counts.implausible)?),
+        (c"implausible", js.convert(counts.implausible)?),
         (c"floor", js.convert(listed.floor)?),
-        (c"floorIsFar", js.convert(listed.is_floor_implausible())?),
+        (c"floorIsImplausible", js.convert(listed.is_floor_implausible())?),
         (c"incarnationChanged", js.convert(listed.incarnation_changed)?),
         (c"limits", limits.freeze()?),
     ])?
@@ -174,7 +174,7 @@ fn node_status<'call>(js: Js<'call>, listed: &Listed, node: &Node) -> Result<Val
         (c"start", js.convert(node.lease.start)?),
         (c"endExclusive", js.convert(node.lease.end_exclusive)?),
         (c"secondsLeft", js.convert(listed.seconds_left(node))?),
-        (c"isFar", js.convert(listed.is_implausible(node.lease.end_exclusive))?),
+        (c"isImplausible", js.convert(listed.is_implausible(node.lease.end_exclusive))?),
         (c"note", js.convert(node.note.as_str())?),
     ])?
     .freeze()

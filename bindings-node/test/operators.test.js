@@ -58,13 +58,13 @@ function operations(storeOf, live) {
     const flake = await Randflake.leased(store, SECRET, { namespace, nodeCount: 2 })
     const status = await listLeases(store, { namespace })
     assert(Object.isFrozen(status) && Object.isFrozen(status.leases[0]))
-    const { now, leases, held, waiting, free, far, floor, floorIsFar, limits } = status
+    const { now, leases, held, waiting, free, implausible, floor, floorIsImplausible, limits } = status
     assert.deepEqual(
       leases.map(({ nodeId }) => nodeId),
       flake.nodeIds,
     )
-    assert.deepEqual([held, waiting, free, far], [2, 0, 131_070, 0])
-    assert.deepEqual([floor, floorIsFar, status.incarnationChanged], [0, false, false])
+    assert.deepEqual([held, waiting, free, implausible], [2, 0, 131_070, 0])
+    assert.deepEqual([floor, floorIsImplausible, status.incarnationChanged], [0, false, false])
     assert.deepEqual(limits, {
       maxTtlSeconds: 300,
       maxSkewSeconds: 5,
@@ -72,8 +72,8 @@ function operations(storeOf, live) {
       layout: '1730000000:30:17:17',
       format: 2,
     })
-    const { nodeId, state, start, endExclusive, secondsLeft, isFar, note } = leases[0]
-    assert.deepEqual([state, isFar, endExclusive - now], ['held', false, secondsLeft])
+    const { nodeId, state, start, endExclusive, secondsLeft, isImplausible, note } = leases[0]
+    assert.deepEqual([state, isImplausible, endExclusive - now], ['held', false, secondsLeft])
     assert(start < now && now < endExclusive && endExclusive <= now + 300)
     assert(note.endsWith(`:${process.pid}`), note)
 
@@ -190,8 +190,8 @@ test('what a wrong clock has set is repaired', async (t) => {
     `update node set end_exclusive = end_exclusive + ${YEARS}, token = zeroblob(16);
     update namespace set floor = ${2_000_000_000 + YEARS};`,
   )
-  const { now, far, leases, floorIsFar } = await listLeases(store)
-  assert.deepEqual([far, leases[0].isFar, floorIsFar], [1, true, true])
+  const { now, implausible, leases, floorIsImplausible } = await listLeases(store)
+  assert.deepEqual([implausible, leases[0].isImplausible, floorIsImplausible], [1, true, true])
   await refused(releaseLease(store, leases[0]), 'INVALID_ARGUMENT', /repair it/)
   const low = { endExclusive: now }
   await refused(repairLease(store, nodeId, low), 'INVALID_ARGUMENT', /no less than/)
@@ -200,7 +200,7 @@ test('what a wrong clock has set is repaired', async (t) => {
   assert.equal(await repairStore(store, { floor: mine }), mine)
   const repaired = [await repairLease(store, nodeId), await repairStore(store)]
   for (const end of repaired) assert(end >= now + 305 && end < mine, `${end} after ${now}`)
-  assert.equal((await listLeases(store)).far, 0)
+  assert.equal((await listLeases(store)).implausible, 0)
 })
 
 test('a file that is not there is not made', async (t) => {

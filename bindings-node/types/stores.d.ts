@@ -128,7 +128,7 @@ export interface NodeStatus extends Readonly<Lease> {
   /** Whole seconds to the end by the store's clock; 0 if it has passed. */
   readonly secondsLeft: number
   /** Whether the end is implausible: only a wrong clock can have set it. See {@link repairLease}. */
-  readonly isFar: boolean
+  readonly isImplausible: boolean
   /** What the last holder reported: its host name and process id. Do not trust it. */
   readonly note: string
 }
@@ -146,11 +146,11 @@ export interface StoreStatus {
   /** How many could be leased now without a quarantine: the headroom. */
   readonly free: number
   /** How many have an implausible end. */
-  readonly far: number
+  readonly implausible: number
   /** No lease starts before this unix second: until then the store is in quarantine. */
   readonly floor: number
   /** Whether the floor is implausible: see {@link repairStore}. */
-  readonly floorIsFar: boolean
+  readonly floorIsImplausible: boolean
   /**
    * Whether the server is no longer the one that granted these leases. If so, the next request of a
    * generator fences the namespace.
@@ -243,7 +243,7 @@ export function setNodeIds(
  * the implausible end still runs. If one does, ids will repeat.
  *
  * @param store as in {@link listLeases}, with its errors.
- * @param nodeId a node id whose status has `isFar`.
+ * @param nodeId a node id whose status has `isImplausible`.
  * @returns its new end.
  * @throws {RandflakeError} as a rejection, always: `INVALID_ARGUMENT` if there is nothing to repair
  *   or the new end is too low, `CLOCK_SKEW` if one of the clocks is wrong now.

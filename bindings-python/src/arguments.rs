@@ -31,6 +31,8 @@ integers! {
     Ttl(u32): InvalidArgument,
         "ttl must be a whole number, 1 to 86400 and at least six times max_skew";
     /// By how many seconds clocks may differ.
+    MaxTtl(u32): InvalidArgument,
+        "max_ttl must be a whole number, 1 to 86400 and at least six times max_skew";
     MaxSkew(u32): InvalidArgument, "max_skew must be a whole number, 0 to a sixth of the ttl";
     /// A datacenter or a worker.
     NodePart(u32): InvalidNode, "the parts of a node id are integers within their widths";

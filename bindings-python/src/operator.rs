@@ -13,8 +13,8 @@ use randflake_tickets::operator::CounterStatus;
 
 use crate::{
     arguments::{
-        Above, AllowWeakStore, CounterName, LeasedNodes, MaxSkew, NamespaceName, Step, StoredNode,
-        Ttl, UnixSecond, secret_of,
+        Above, AllowWeakStore, CounterName, LeasedNodes, MaxSkew, MaxTtl, NamespaceName, Step,
+        StoredNode, UnixSecond, secret_of,
     },
     client::Store,
     convert::argument,
@@ -32,7 +32,7 @@ pub(crate) fn init_store(
     mode: Mode,
     layout: Option<AnyLayout>,
     namespace: NamespaceName,
-    ttl: Ttl,
+    max_ttl: MaxTtl,
     max_skew: MaxSkew,
     node_ids: Option<LeasedNodes>,
     allow_weak_store: AllowWeakStore,
@@ -49,7 +49,7 @@ pub(crate) fn init_store(
     };
     let location = store.location(allow_weak_store.0)?;
     operate(py, move || {
-        let mut namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
+        let mut namespace = named?.max_ttl_and_skew(max_ttl.0, max_skew.0)?;
         if let Some(LeasedNodes(node_ids)) = node_ids {
             namespace = namespace.node_ids(node_ids)?;
         }

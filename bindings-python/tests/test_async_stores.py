@@ -97,7 +97,7 @@ def test_a_lease_from_a_client_of_the_loop(
 ) -> None:
     kind, make = CLIENTS[client]
     server = start(kind)
-    init_store(server.url(), SECRET, "new", namespace=namespace, ttl=18, max_skew=3)
+    init_store(server.url(), SECRET, "new", namespace=namespace, max_ttl=18, max_skew=3)
 
     async def main() -> None:
         async with make(server.url()) as store:

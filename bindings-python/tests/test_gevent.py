@@ -30,7 +30,7 @@ def others():
         gevent.sleep(0.01)
 
 gevent.spawn(others)
-init_store(store, secret, "new", **short)
+init_store(store, secret, "new", max_ttl=18, max_skew=3)
 descriptors = len(os.listdir("/proc/self/fd"))
 with Randflake.leased(store, secret, **short) as flake:
     ids = flake.generate_many(10)
@@ -54,7 +54,7 @@ try:
     Randflake.leased(redis.Redis(), secret)
 except InvalidArgumentError as error:
     assert "gevent" in str(error), error
-init_store(store, secret, "new", **short)
+init_store(store, secret, "new", max_ttl=18, max_skew=3)
 with psycopg.connect(store) as connection, psycopg_pool.ConnectionPool(store) as pool:
     pool.wait()  # nobody connects while the first lease is awaited
     for client in (connection, pool):

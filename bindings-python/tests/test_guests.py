@@ -35,6 +35,11 @@ SHORT: dict[str, Any] = {"ttl": 18, "max_skew": 3}
 GENERATORS = 20
 
 
+def limits(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the limits of a namespace for leases with these options."""
+    return {"max_ttl": options["ttl"], "max_skew": options["max_skew"]}
+
+
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with servers.postgres(tmp_path_factory.mktemp("postgres")) as server:
@@ -162,7 +167,7 @@ def test_locked_tables_hold_up_one_connection(postgres: Server) -> None:
     """Twenty generators that cannot renew: one statement at a time waits on the server."""
     # Renewed after ten seconds: all of them fail before their leases end.
     options: dict[str, Any] = {"ttl": 30, "max_skew": 5}
-    init_store(postgres.url(), SECRET, "new", namespace="locked", **options)
+    init_store(postgres.url(), SECRET, "new", namespace="locked", **limits(options))
     waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
     flakes = lease_all(postgres.url(), "locked", **options)
     with (
@@ -214,7 +219,7 @@ POOLERS = {
 @pytest.mark.parametrize("mode", POOLERS)
 def test_pgbouncer(postgres: Server, tmp_path: Path, mode: str) -> None:
     namespace = f"behind pgbouncer: {mode}"
-    init_store(postgres.url(), SECRET, "new", namespace=namespace, **SHORT)
+    init_store(postgres.url(), SECRET, "new", namespace=namespace, **limits(SHORT))
     options: dict[str, Any] = {"namespace": namespace, **SHORT}
     with (
         servers.pgbouncer(tmp_path / "pgbouncer", postgres, *POOLERS[mode]) as bouncer,
@@ -253,7 +258,7 @@ def test_sentinel_promotes_a_replica(tmp_path: Path) -> None:
         no_retry = Retry(NoBackoff(), 0)
         login = {"password": servers.PASSWORD, "socket_timeout": 20, "retry": no_retry}
         client = asked.master_for("leases", **login)
-        init_store(client, SECRET, "new", **init)
+        init_store(client, SECRET, "new", **limits(init))
         asyncio.run(lease_from_sentinel(sentinel, **init))
         with (
             Randflake.leased(client, SECRET, **init) as first,
@@ -320,7 +325,7 @@ def test_redis_cluster(tmp_path: Path) -> None:
         ids: list[int] = []
         with contextlib.ExitStack() as stack:
             for namespace in map(str, range(12)):
-                init_store(cluster, SECRET, "new", namespace=namespace, **SHORT)
+                init_store(cluster, SECRET, "new", namespace=namespace, **limits(SHORT))
                 flake = Randflake.leased(cluster, SECRET, namespace=namespace, **SHORT)
                 ids += stack.enter_context(flake).generate_many(10)
                 used.add(cluster.get_node_from_key(f"randflake:{{{namespace}}}").port)
@@ -357,7 +362,7 @@ def test_a_slot_that_moves(tmp_path: Path) -> None:
         cluster = redis_client.RedisCluster(
             host="127.0.0.1", port=nodes[0].port, password=servers.PASSWORD, socket_timeout=10
         )
-        init_store(cluster, SECRET, "new", namespace="moves", **init)
+        init_store(cluster, SECRET, "new", namespace="moves", **limits(init))
         key = "randflake:{moves}"
         slot = cluster.keyslot(key)
         source_port = cluster.get_node_from_key(key).port
@@ -393,7 +398,7 @@ def test_a_cluster_whose_masters_have_replicas(tmp_path: Path) -> None:
         cluster = redis_client.RedisCluster(
             host="127.0.0.1", port=nodes[0].port, password=servers.PASSWORD
         )
-        init_store(cluster, SECRET, "new", namespace="replicas", **init)
+        init_store(cluster, SECRET, "new", namespace="replicas", **limits(init))
         port = cluster.get_node_from_key("randflake:{replicas}").port
         number = [node.port for node in nodes].index(port)
         master, replica = nodes[number], nodes[number + 3]
@@ -419,7 +424,7 @@ def test_a_cluster_whose_masters_have_replicas(tmp_path: Path) -> None:
 
 def test_valkey(tmp_path: Path) -> None:
     with servers.valkey(tmp_path) as server:
-        init_store(server.url(), SECRET, "new", **SHORT)
+        init_store(server.url(), SECRET, "new", **limits(SHORT))
         with (
             redis_client.Redis.from_url(server.url()) as client,
             Randflake.leased(server.url(), SECRET, **SHORT) as one,

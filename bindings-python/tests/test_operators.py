@@ -81,7 +81,7 @@ def test_leases_are_listed_without_the_secret(store: Any) -> None:
         status = list_leases(store)
         assert isinstance(status, StoreStatus)
         assert [lease.node_id for lease in status.leases] == list(flake.node_ids)
-        assert (status.held, status.waiting, status.free, status.far) == (2, 0, 131_070, 0)
+        assert (status.held, status.waiting, status.free, status.implausible) == (2, 0, 131_070, 0)
         assert {lease.state for lease in status.leases} == {"held"}
         assert all(lease.note.endswith(f":{os.getpid()}") for lease in status.leases)
         lease = status.leases[0]
@@ -89,7 +89,11 @@ def test_leases_are_listed_without_the_secret(store: Any) -> None:
         assert lease.start < status.now < lease.end_exclusive
         assert inspect_lease(store, lease.node_id) is not None
         assert tuple(status.limits) == (300, 5, "0-131071", "1730000000:30:17:17", 2)
-        assert (status.floor, status.floor_is_far, status.incarnation_changed) == (0, False, False)
+        assert (status.floor, status.floor_is_implausible, status.incarnation_changed) == (
+            0,
+            False,
+            False,
+        )
         assert SECRET not in repr(status)
     after = inspect_lease(store, lease.node_id)
     assert isinstance(after, NodeStatus)
@@ -162,7 +166,7 @@ def test_a_fence_keeps_new_leases_out(store: Any) -> None:
     with leased(store, namespace="fenced") as flake:
         floor = fence_store(store, namespace="fenced")
         status = list_leases(store, namespace="fenced")
-        assert (status.floor, status.floor_is_far) == (floor, False)
+        assert (status.floor, status.floor_is_implausible) == (floor, False)
         last_grant = 12 if str(store).startswith("redis") else 0
         assert 0 <= status.now + 305 + last_grant - floor <= 60
         with pytest.raises(StoreError) as caught:
@@ -187,7 +191,11 @@ def test_what_a_wrong_clock_has_set_is_repaired(tmp_path: Path) -> None:
         connection.execute("update namespace set floor = floor + 2000000000 + ?", [YEARS])
     connection.close()
     status = list_leases(file)
-    assert (status.far, status.leases[0].is_far, status.floor_is_far) == (1, True, True)
+    assert (status.implausible, status.leases[0].is_implausible, status.floor_is_implausible) == (
+        1,
+        True,
+        True,
+    )
     with pytest.raises(InvalidArgumentError, match="repair it"):
         release_held(file, node_id)
     with pytest.raises(InvalidArgumentError, match="no less than"):
@@ -197,7 +205,7 @@ def test_what_a_wrong_clock_has_set_is_repaired(tmp_path: Path) -> None:
     assert repair_store(file, floor=mine) == mine
     assert 305 <= repair_lease(file, node_id) - status.now <= 400
     assert 305 <= repair_store(file) - status.now <= 400
-    assert list_leases(file).far == 0
+    assert list_leases(file).implausible == 0
 
 
 def release_held(file: Path, node_id: int) -> None:

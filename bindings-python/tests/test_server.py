@@ -124,7 +124,7 @@ def server_that_goes(engine: str) -> Fault:
     @contextmanager
     def fault(folder: Path) -> Iterator[tuple[str, Callable[[], None], Callable[[], None]]]:
         with STARTERS[engine](folder) as server:
-            init_store(server.url(), SECRET, "new", ttl=6, max_skew=1)
+            init_store(server.url(), SECRET, "new", max_ttl=6, max_skew=1)
             yield server.url(), lambda: silence(server), lambda: bring_back(server)
 
     return fault
@@ -135,7 +135,7 @@ def file_that_is_locked(
     folder: Path,
 ) -> Iterator[tuple[str, Callable[[], None], Callable[[], None]]]:
     store = folder / "ids.db"
-    init_store(store, SECRET, "new", ttl=6, max_skew=1)
+    init_store(store, SECRET, "new", max_ttl=6, max_skew=1)
     lock = locked(store)
     yield str(store), lambda: lock.__enter__(), lambda: lock.__exit__(None, None, None) and None
 

@@ -593,7 +593,7 @@ def test_a_file_is_made_with_its_quarantine_or_without(
     tmp_path: Path, of: Callable[[Path], Any]
 ) -> None:
     store = of(tmp_path / "ids.db")
-    init_store(store, SECRET, "quarantine", namespace="orders", ttl=600, max_skew=7)
+    init_store(store, SECRET, "quarantine", namespace="orders", max_ttl=600, max_skew=7)
     init_store(store, SECRET, "new", namespace="orders")  # checks it
     status = list_leases(store, namespace="orders")
     assert (status.limits.max_ttl, status.limits.max_skew) == (600, 7)

@@ -503,7 +503,7 @@ impl std::fmt::Display for ListingJson<'_> {
             let counts = listed.counts();
             write!(
                 f,
-                r#""counts":{{"all":{},"held":{},"waiting":{},"free":{},"far":{}}},"#,
+                r#""counts":{{"all":{},"held":{},"waiting":{},"free":{},"implausible":{}}},"#,
                 counts.all, counts.held, counts.waiting, counts.free, counts.implausible
             )?;
         }
@@ -529,7 +529,7 @@ impl std::fmt::Display for ListingJson<'_> {
             )?;
             write!(
                 f,
-                r#""seconds_left":{},"held":{},"far":{},"note":{}}}"#,
+                r#""seconds_left":{},"held":{},"implausible":{},"note":{}}}"#,
                 listed.seconds_left(node),
                 node.held,
                 listed.is_implausible(lease.end_exclusive),

@@ -155,7 +155,7 @@ class Remote:
 
     def init(self, address: str) -> None:
         self.address = address
-        init_store(address, layout=LAYOUT, ttl=LONGEST_LEASE, max_skew=1, mode="new")
+        init_store(address, layout=LAYOUT, max_ttl=LONGEST_LEASE, max_skew=1, mode="new")
 
     def watch(self) -> None:
         self.later.do()

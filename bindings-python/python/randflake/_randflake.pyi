@@ -530,7 +530,7 @@ def init_store(
     mode: str | None,
     layout: Layout | str | None,
     namespace: str,
-    ttl: SupportsIndex,
+    max_ttl: SupportsIndex,
     max_skew: SupportsIndex,
     node_ids: str | None,
     allow_weak_store: bool,

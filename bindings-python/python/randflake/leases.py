@@ -117,7 +117,7 @@ class NodeStatus(NamedTuple):
     """The first unix second after it: the next lease starts there or later."""
     seconds_left: int
     """Whole seconds to that end by the store's clock; 0 if it has passed."""
-    is_far: bool
+    is_implausible: bool
     """Whether only a wrong clock can have set that end: see repair_lease."""
     note: str
     """What the last holder reported: its host name and process id. Do not trust it."""
@@ -151,11 +151,11 @@ class StoreStatus(NamedTuple):
     """How many were given back, with an end in the future."""
     free: int
     """How many could be leased now without a quarantine: the headroom."""
-    far: int
+    implausible: int
     """How many have an end that only a wrong clock can have set."""
     floor: int
     """No lease starts before this unix second: until then the store is in quarantine."""
-    floor_is_far: bool
+    floor_is_implausible: bool
     """Whether only a wrong clock can have set it: see repair_store."""
     incarnation_changed: bool
     """Whether the server is no longer the one that granted these leases.

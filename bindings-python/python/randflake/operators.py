@@ -34,7 +34,7 @@ def init_store(
     mode: Literal["new", "quarantine"],
     *,
     namespace: str = "default",
-    ttl: SupportsIndex = 300,
+    max_ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,
     node_ids: str | None = None,
     allow_weak_store: bool = False,
@@ -49,7 +49,7 @@ def init_store(
     mode: Literal["new", "quarantine"],
     layout: Layout | str,
     namespace: str = "default",
-    ttl: SupportsIndex = 300,
+    max_ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,
     node_ids: str | None = None,
     allow_weak_store: bool = False,
@@ -64,7 +64,7 @@ def init_store(
     *,
     layout: None = None,
     namespace: str = "default",
-    ttl: SupportsIndex = 300,
+    max_ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,
     node_ids: str | None = None,
     allow_weak_store: bool = False,
@@ -78,7 +78,7 @@ def init_store(
     *,
     layout: Layout | str | None = None,
     namespace: str = "default",
-    ttl: SupportsIndex = 300,
+    max_ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,
     node_ids: str | None = None,
     allow_weak_store: bool = False,
@@ -94,11 +94,11 @@ def init_store(
     secret: 16 bytes, or a str of 32 hex digits: of all Randflake generators of this namespace.
     mode: "new" if this store has never had the namespace; "quarantine" if it may have had it and
     lost it, as after a restart without its data or where the file was removed, or if you do not
-    know. It then grants nothing for ttl plus max_skew, until every earlier lease has ended.
+    know. It then grants nothing for max_ttl plus max_skew, until every earlier lease has ended.
     Required.
     layout: instead of a secret, for Snowflake: a Layout with node ids, or the name of a preset.
     namespace: 1 to 200 bytes; one for each secret or layout.
-    ttl: the longest lease in whole seconds, 1 to 86400 and at least six times max_skew.
+    max_ttl: the longest lease in whole seconds, 1 to 86400 and at least six times max_skew.
     max_skew: by how many whole seconds clocks may differ.
     node_ids: which node ids are leased, as "0-6,8-1023"; the others are free for generators to
     which you assign one. None for all. set_node_ids changes them.
@@ -111,7 +111,7 @@ def init_store(
     >>> import tempfile
     >>> from randflake import StoreError, generate_secret, init_store, list_leases
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     init_store(folder + "/ids.db", generate_secret(), "quarantine", ttl=60)
+    ...     init_store(folder + "/ids.db", generate_secret(), "quarantine", max_ttl=60)
     ...     status = list_leases(folder + "/ids.db")
     >>> status.held, status.floor > status.now  # nothing is granted before the floor
     (0, True)
@@ -122,7 +122,7 @@ def init_store(
     STORE_UNAVAILABLE
     """
     _randflake.init_store(
-        store, secret, mode, layout, namespace, ttl, max_skew, node_ids, allow_weak_store
+        store, secret, mode, layout, namespace, max_ttl, max_skew, node_ids, allow_weak_store
     )
 
 
@@ -242,7 +242,7 @@ def repair_lease(
     this node id has a second at or after the new end, ids will repeat. Waiting is always safe.
 
     store, namespace: as in list_leases, and with its errors.
-    node_id: a node id whose lease has is_far.
+    node_id: a node id whose lease has is_implausible.
     end_exclusive: the new end, a unix second; None for the lowest, which is that bound.
 
     Raises InvalidArgumentError with the code INVALID_ARGUMENT if there is nothing to repair, or if

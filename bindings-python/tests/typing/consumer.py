@@ -197,7 +197,7 @@ connection = psycopg.connect("postgresql://app@localhost/app")
 pool = psycopg_pool.ConnectionPool("postgresql://app@localhost/app")
 client = redis.Redis.from_url("redis://localhost")
 for store in ("etcd://localhost:2379", adapter, connection, pool, client):
-    init_store(store, secret, "quarantine", namespace="orders", ttl=60, max_skew=1)
+    init_store(store, secret, "quarantine", namespace="orders", max_ttl=60, max_skew=1)
     Randflake.leased(store, secret, namespace="orders", create=True, allow_weak_store=True)
 init_store(Mine(), secret, mode="new")
 init_store(client, bytes.fromhex(secret), "new", allow_weak_store=True)

@@ -193,7 +193,11 @@ fn counters_that_must_be_fenced_are_found() {
     assert_eq!(folder.run(&fence).status.code(), Some(0));
     let found = doctor();
     assert_eq!(subjects(&found, "wrong"), ["counters"], "{}", found.stdout);
-    assert!(found.stdout.contains("of 1 of 1 counters, such as \\\"orders\\\""), "{}", found.stdout);
+    assert!(
+        found.stdout.contains("of 1 of 1 counters, such as \\\"orders\\\""),
+        "{}",
+        found.stdout
+    );
     tickets(&["fence", "orders", "--above", "7", "--yes"]);
     assert_eq!(subjects(&doctor(), "wrong"), [""; 0]);
 }

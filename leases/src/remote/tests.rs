@@ -376,8 +376,9 @@ fn the_date_of_an_answer_is_read() {
         ("", None),
         ("Thu, 20 Nov 2025 12:00:00", None),
         ("Thu, 20 Nov 2025 12:00:00 CET", None),
-        ("Thursday, 20-Nov-25 12:00:00 GMT", None),
-        ("Thu Nov 20 12:00:00 2025", None),
+        // Older forms that HTTP still allows.
+        ("Thursday, 20-Nov-25 12:00:00 GMT", Some(NOW)),
+        ("Thu Nov 20 12:00:00 2025", Some(NOW)),
         ("Thu, 20 nov 2025 12:00:00 GMT", None),
         ("Thu, 20 ovD 2025 12:00:00 GMT", None),
         ("Thu, 32 Nov 2025 12:00:00 GMT", None),

@@ -1,6 +1,6 @@
 //! Transactions through etcd's JSON gateway, and what its answers mean.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::UNIX_EPOCH};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde_json::{Value, json};
@@ -147,21 +147,6 @@ fn integer(value: &Value) -> Option<i64> {
 
 /// Reads a `Date` header, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub(crate) fn unix_second_of(date: &str) -> Option<i64> {
-    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    let words: Vec<&str> = date.trim().split([' ', ':']).collect();
-    let [_, day, month, year, hour, minute, second, "GMT"] = words[..] else { return None };
-    let within = |text: &str, range: std::ops::RangeInclusive<i64>| {
-        text.parse().ok().filter(|number| range.contains(number))
-    };
-    let month = MONTHS.find(month).filter(|at| month.len() == 3 && at % 3 == 0)? / 3;
-    // Counted from March, so that the day of a leap year is the last one.
-    let (month, year) = (i64::try_from(month).ok()?, within(year, 1970..=9999)?);
-    let (month, year) = if month < 2 { (month + 10, year - 1) } else { (month - 2, year) };
-    let days = year * 365 + year / 4 - year / 100
-        + year / 400
-        + (month * 153 + 2) / 5
-        + within(day, 1..=31)?
-        - 719_469;
-    let [hour, minute] = [within(hour, 0..=23)?, within(minute, 0..=59)?];
-    Some(((days * 24 + hour) * 60 + minute) * 60 + within(second, 0..=60)?)
+    let time = httpdate::parse_http_date(date.trim()).ok()?;
+    i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
 }
