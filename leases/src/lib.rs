@@ -31,6 +31,7 @@ mod processor;
 mod protocol;
 mod reception;
 pub mod remote;
+mod row;
 mod rules;
 #[cfg(test)]
 #[path = "../../tests/simulation/system/mod.rs"]

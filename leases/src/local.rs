@@ -3,8 +3,8 @@
 use crate::{
     Acquire, Acquired, Error, Fence, Fenced, Finding, LeaseStore, ListCounters, ListedCounters,
     Namespace, Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped, Token,
-    operator::{List, Listed, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened},
     own::Own,
+    protocol::{List, Listed, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened},
     rules::{self, LocalTransaction},
 };
 

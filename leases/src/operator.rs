@@ -25,16 +25,14 @@
 //! ```
 #![allow(clippy::missing_errors_doc, reason = "the methods of LeaseStore say it")]
 
-mod requests;
-
 use randflake::{Clock as _, SystemClock};
 
-pub use self::requests::{
+#[cfg(doc)]
+use crate::Namespace;
+pub use crate::protocol::{
     Counts, List, Listed, Node, NodeIdsSet, NodeState, ReleaseDead, Repair, SetNodeIds, Shortened,
     Target,
 };
-#[cfg(doc)]
-use crate::Namespace;
 use crate::{
     Error, Fence, Fenced, LeaseStore, NodeLease, NodeRanges, Result, Token, protocol::outcome_of,
     rules,

@@ -1,11 +1,15 @@
 //! What a holder of leases asks of a store, and what the store answers. All times are whole unix
 //! seconds, all intervals half-open.
 
+mod requests;
+
 use randflake::{Lease, bindings::quoted};
 
-use crate::{
-    Error, ErrorKind, Finding, Note, Result, Token,
-    operator::{List, Listed, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened},
+use crate::{Error, ErrorKind, Finding, Note, Result, Token};
+
+pub use self::requests::{
+    Counts, List, Listed, Node, NodeIdsSet, NodeState, ReleaseDead, Repair, SetNodeIds, Shortened,
+    Target,
 };
 
 /// A store of leases. Each call blocks and is one atomic operation of the store. What a call has

@@ -38,37 +38,18 @@ use randflake::{ErrorKind, bindings::utc_second, layout};
 
 use crate::{
     Acquire, Acquired, Error, Fenced, Limits, ListedCounters, NamespaceMetadata, NodeLease,
-    NodeRanges, Note, Release, Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
+    NodeRanges, Release, Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
     namespace::TICKETS,
-    operator::{
+    own::Own,
+    protocol::{
         List, Listed, Node, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened, Target,
     },
-    own::Own,
+    row::Row,
 };
 
 /// How many candidates are tried one by one before all rows are read. If nine in ten of 131 072
 /// node ids are taken, one request in thirty gets that far.
 pub(crate) const CANDIDATES: usize = 32;
-
-/// What a store knows about one node id. A node id without a row was never leased.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Row {
-    pub(crate) start: i64,
-    /// No earlier or current holder ever stamps this second or a later one.
-    pub(crate) end_exclusive: i64,
-    pub(crate) token: Option<Token>,
-    /// The note of the last holder.
-    pub(crate) note: Note,
-    /// Changes with each write; 0 before the first.
-    pub(crate) version: u64,
-}
-
-impl Row {
-    /// Returns the row as an operator sees it.
-    pub(crate) fn node(self, node_id: u32) -> Node {
-        Node { lease: lease((node_id, self)), held: self.token.is_some(), note: self.note }
-    }
-}
 
 /// The bounds that a fence sets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

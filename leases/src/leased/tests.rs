@@ -21,7 +21,7 @@ use crate::{
     Acquire, Acquired, Fence, Fenced, LeaseStore, MemoryStore, Namespace, NodeRanges, Release,
     Released, Renew, Renewed, Reply,
     keeper::{Keeper, Options, Reading, State, Step},
-    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+    protocol::{List, Listed, ReleaseDead, Repair, Shortened},
 };
 
 const NOON: i64 = 1_763_640_000;

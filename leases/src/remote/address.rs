@@ -6,7 +6,7 @@ use std::{fmt, fs, net::Ipv6Addr};
 use randflake::{Error, Result};
 use zeroize::Zeroizing;
 
-use super::{Engine, mysql, postgres};
+use super::engine::Engine;
 
 /// How a server is reached, in parts for a client. No part comes from the environment.
 #[doc(hidden)]
@@ -346,16 +346,6 @@ impl Address {
         let (scheme, place) = url.split_once("://").expect("as it was written");
         let (user, hosts) = place.split_once('@').unwrap_or(("", place));
         Zeroizing::new(format!("{scheme}://{user}{}{hosts}", *login))
-    }
-
-    /// Returns the statements by which a role named `app` may lease, and do nothing else.
-    #[must_use]
-    pub fn grants(&self) -> Vec<String> {
-        match self.engine {
-            Engine::Postgres => postgres::GRANTS.map(ToOwned::to_owned).to_vec(),
-            Engine::Mysql => vec![mysql::grant(&self.database)],
-            Engine::Redis | Engine::Etcd => vec![],
-        }
     }
 
     /// Returns a key that two URLs share if one client can serve both. It contains the password.

@@ -13,15 +13,17 @@
 //! healthy store again.
 
 use super::{
-    Engine, TRIES,
-    context::{Context, Known},
-    mysql, postgres, redis,
+    context::Context,
+    engine::Engine,
+    exchange::TRIES,
+    protocol::Known,
     step::{Seen, Step, Write},
     text::{Key, Meta},
 };
 use crate::{
     ErrorKind, InitMode, Result,
     rules::{self, Quarantine},
+    stores::{mysql, postgres, redis},
 };
 
 /// Checks that the namespace is ours and that the server keeps what it acknowledges. Creates a missing

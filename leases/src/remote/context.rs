@@ -1,19 +1,18 @@
 //! What every operation on a server works with.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, MutexGuard, OnceLock},
     time::Duration,
 };
 
 use super::{
-    Engine, Protocol, Response, Statement,
-    exchange::Channel,
-    text::{Key, Meta},
+    engine::Engine,
+    exchange::{Channel, Response, Statement},
+    protocol::{Known, Protocol, ProtocolState},
 };
 use crate::{
-    Error, ErrorKind, Finding, InitMode, Limits, Namespace, NamespaceMetadata, Result, Token,
-    Verdict, clocks::boot, own::Own,
+    Error, ErrorKind, Finding, InitMode, Namespace, NamespaceMetadata, Result, Verdict,
+    clocks::boot,
 };
 
 /// One operation's view of the server.
@@ -27,33 +26,6 @@ pub struct Context {
     since: Duration,
     /// What the server's clock showed in the first answer.
     begun: Arc<OnceLock<i64>>,
-}
-
-/// What the clones of a protocol remember of the server.
-#[derive(Default)]
-pub(crate) struct ProtocolState {
-    known: Option<Known>,
-    /// The limits of a replaced namespace, whose leases may still be running.
-    replaced: Option<Limits>,
-    pub(crate) own: Own,
-    /// The texts of the namespace and of counters, as last seen.
-    pub(crate) texts: BTreeMap<Key, String>,
-}
-
-/// The namespace, as of the last check.
-#[derive(Clone, Debug)]
-pub(crate) struct Known {
-    pub(crate) meta: Meta,
-    /// Its text.
-    pub(crate) text: String,
-    /// Which server, as it says itself.
-    pub(crate) server: String,
-    /// Redis: how many replicas must confirm a grant.
-    pub(crate) replicas: u32,
-    /// etcd: the newest revision of any answer.
-    pub(crate) revision: i64,
-    /// The clocks of the server and of this machine at the last answer, if the server has one.
-    pub(crate) clocks: Option<(i64, i64)>,
 }
 
 /// The other way to deal with a weak store.
@@ -104,7 +76,7 @@ impl Context {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, ProtocolState> {
-        lock(&self.protocol.state)
+        self.protocol.state()
     }
 
     pub(crate) fn known(&self) -> Option<Known> {
@@ -214,32 +186,4 @@ impl Context {
     pub(crate) fn contended(&self) -> Error {
         self.unavailable("it changed during each attempt; try again")
     }
-}
-
-impl ProtocolState {
-    pub(crate) fn forget(state: &Mutex<Self>, token: Token) {
-        let Self { own, texts, .. } = &mut *lock(state);
-        for node_id in own.asked_for(token) {
-            texts.remove(&Key::Node(node_id));
-        }
-        own.forget(token);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn copy(state: &Mutex<Self>) -> Self {
-        let Self { known, replaced, own, texts } = &*lock(state);
-        Self { known: known.clone(), replaced: *replaced, own: own.copy(), texts: texts.clone() }
-    }
-
-    /// Forgets the namespace; see [`LeaseStore::accept_another`](crate::LeaseStore::accept_another).
-    pub(crate) fn accept_another(state: &Mutex<Self>) {
-        let mut state = lock(state);
-        if let Some(Known { meta, .. }) = state.known.take() {
-            *state = Self { replaced: Some(meta.metadata.limits), ..Self::default() };
-        }
-    }
-}
-
-fn lock(state: &Mutex<ProtocolState>) -> MutexGuard<'_, ProtocolState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

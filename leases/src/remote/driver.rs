@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use super::{
     candidates::ranges,
     check::check,
-    context::{Context, Known},
-    redis,
+    context::Context,
+    protocol::Known,
     step::{Seen, Step, Write},
     text::{
         Key, after, counter_text, end_of, is_written_under, node_text, parse_counter, parse_node,
@@ -23,7 +23,9 @@ use super::{
 use crate::{
     Error, NamespaceMetadata, NodeRanges, Result, Token,
     own::Own,
-    rules::{Free, Quarantine, Row, Transaction},
+    row::Row,
+    rules::{Free, Quarantine, Transaction},
+    stores::redis,
     token::version,
 };
 

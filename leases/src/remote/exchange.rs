@@ -10,6 +10,9 @@ use std::{
 
 use crate::{Error, ErrorKind, Result};
 
+/// How often a statement is tried if the server asks to repeat it.
+pub(crate) const TRIES: usize = 10;
+
 /// What to run on the server.
 ///
 /// | store | `text` | `parameters` |

@@ -3,17 +3,18 @@
 use std::{collections::BTreeMap, future::Future};
 
 use super::{
-    TRIES,
     check::{WentBack, check, went_back},
-    context::{Context, Known},
+    context::Context,
     driver::{Begins, How, candidates, perform},
+    exchange::TRIES,
+    protocol::Known,
     step::{Seen, Step},
     text::{COUNTERS, Key, Meta, NODES, parse_counter, parse_node},
 };
 use crate::{
     Acquire, Acquired, Fence, Fenced, ListCounters, ListedCounters, Release, Released, Renew,
     Renewed, Request, Result, Swap, Swapped,
-    operator::{List, Listed, NodeIdsSet, SetNodeIds, Shortened},
+    protocol::{List, Listed, NodeIdsSet, SetNodeIds, Shortened},
     rules::{self, Lowering},
 };
 

@@ -10,7 +10,10 @@ use std::{
 use once_cell::race::OnceBox;
 use randflake::bindings::ForkId;
 
-use super::{Client, Response, Statement};
+use super::{
+    client::Client,
+    exchange::{Response, Statement},
+};
 use crate::{Error, ErrorKind, Result, clocks::boot, per_process::PerProcess};
 
 /// How long a statement waits for its turn: longer than a server may take to answer, and shorter

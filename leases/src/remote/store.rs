@@ -18,7 +18,7 @@ use crate::{
     ListCounters, ListedCounters, Namespace, Release, Released, Renew, Renewed, Reply, Result,
     Swap, Swapped, Token,
     fork::check_opened_in,
-    operator::{List, Listed, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened},
+    protocol::{List, Listed, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened},
 };
 
 /// A store with a server, over a blocking [`Client`].

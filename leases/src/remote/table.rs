@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    Response, Statement, postgres, redis,
+    exchange::{Response, Statement},
     text::{Key, Meta},
 };
-use crate::{NamespaceMetadata, rules::Quarantine};
+use crate::{
+    NamespaceMetadata,
+    rules::Quarantine,
+    stores::{postgres, redis},
+};
 
 /// The texts of one namespace, on one server.
 #[derive(Clone, Debug)]

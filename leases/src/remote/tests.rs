@@ -1,5 +1,7 @@
 //! Answers that a server might give but none should.
 
+use std::sync::Arc;
+
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use randflake::{Secret, layout};
 use serde_json::json;
@@ -11,11 +13,12 @@ use super::{
     *,
 };
 use crate::{
-    Acquire, Acquired, ErrorKind, Fence, NamespaceMetadata, NodeLease, NodeRanges, Note, Release,
-    Released, Renew, Renewed, Token,
-    operator::{List, ReleaseDead},
-    protocol::outcome_of,
-    rules::{Quarantine, Row},
+    Acquire, Acquired, ErrorKind, Fence, InitMode, Namespace, NamespaceMetadata, NodeLease,
+    NodeRanges, Note, Release, Released, Renew, Renewed, Result, Token,
+    protocol::{List, ReleaseDead, outcome_of},
+    row::Row,
+    rules::Quarantine,
+    stores::{etcd, postgres},
     token::random_bytes,
 };
 

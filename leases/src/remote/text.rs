@@ -16,10 +16,8 @@ use std::fmt;
 
 use super::hex::{hex, unhex};
 use crate::{
-    Limits, NamespaceMetadata, NodeRanges, Note, Token,
-    namespace::STORED_FORMAT,
-    rules::{Quarantine, Row},
-    token,
+    Limits, NamespaceMetadata, NodeRanges, Note, Token, namespace::STORED_FORMAT, row::Row,
+    rules::Quarantine, token,
 };
 
 /// What a text is about. Ordered like its name.

@@ -4,7 +4,7 @@ use std::{fmt::Display, time::Duration};
 
 use crate::{
     Error, ErrorKind, Result,
-    remote::{Address, Engine},
+    remote::{address::Address, engine::Engine},
 };
 
 /// Longest wait for a server to accept a connection, and for an answer.

@@ -13,7 +13,8 @@ use crate::{
     fork::check_threads,
     local::LocalStore,
     own::Own,
-    rules::{Free, LocalTransaction, Quarantine, Row, Transaction, free_beside},
+    row::Row,
+    rules::{Free, LocalTransaction, Quarantine, Transaction, free_beside},
     token::version,
 };
 

@@ -2,7 +2,10 @@
 
 use crate::{
     Error, Result,
-    remote::{Client, Response, Statement},
+    remote::{
+        client::Client,
+        exchange::{Response, Statement},
+    },
 };
 
 /// A connection that may have been idle for a long time.

@@ -12,7 +12,13 @@ use zeroize::Zeroizing;
 
 use crate::{
     Error, Result,
-    remote::{Address, Client, Engine, Response, Statement, address::authority},
+    remote::{
+        address::Address,
+        address::authority,
+        client::Client,
+        engine::Engine,
+        exchange::{Response, Statement},
+    },
     stores::client::{TIMEOUT, address_of, certificates, unavailable},
 };
 

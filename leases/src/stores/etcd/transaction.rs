@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use crate::{
     Result,
-    remote::{Response, Statement, context::Context},
+    remote::{
+        context::Context,
+        exchange::{Response, Statement},
+    },
 };
 
 pub(super) fn get(key: &str) -> Value {

@@ -12,7 +12,11 @@ use tokio::{
 
 use crate::{
     Result,
-    remote::{Address, Engine, Response, Statement},
+    remote::{
+        address::Address,
+        engine::Engine,
+        exchange::{Response, Statement},
+    },
     stores::{
         client::{TIMEOUT, address_of, unavailable},
         reconnect::{NoResponse, Reconnect},

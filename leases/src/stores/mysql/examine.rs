@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use super::{read, run};
 use crate::{
     Finding, Result,
-    remote::{Response, Statement, context::Context},
+    remote::{
+        context::Context,
+        exchange::{Response, Statement},
+    },
 };
 
 /// The oldest supported versions of MySQL and of MariaDB.

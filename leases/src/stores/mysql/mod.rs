@@ -22,9 +22,9 @@ pub(crate) use self::examine::{check_settings, examine};
 use crate::{
     Error, Result,
     remote::{
-        Response, Statement, TRIES,
         address::decoded,
         context::Context,
+        exchange::{Response, Statement, TRIES},
         step::{FreeRange, Page, Seen, Step, Write, number, refused},
         text::Key,
     },

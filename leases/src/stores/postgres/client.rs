@@ -26,7 +26,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
     Result,
-    remote::{Address, Engine, Response, Statement},
+    remote::{
+        address::Address,
+        engine::Engine,
+        exchange::{Response, Statement},
+    },
     stores::{
         client::{TIMEOUT, address_of, certificates, unavailable},
         reconnect::{NoResponse, Reconnect},

@@ -3,7 +3,7 @@
 use super::run;
 use crate::{
     Finding, Result,
-    remote::{Response, context::Context, step::Nonce},
+    remote::{context::Context, exchange::Response, step::Nonce},
 };
 
 /// The oldest supported version, as PostgreSQL numbers them.

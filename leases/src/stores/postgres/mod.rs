@@ -12,8 +12,8 @@ pub(crate) use self::examine::examine;
 use crate::{
     Error, Result,
     remote::{
-        Response, Statement, TRIES,
         context::Context,
+        exchange::{Response, Statement, TRIES},
         step::{FreeRange, Nonce, Page, Seen, Step, Write, number, refused, said},
         text::Key,
     },

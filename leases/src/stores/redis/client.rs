@@ -8,7 +8,11 @@ use zeroize::Zeroizing;
 
 use crate::{
     Error, Result,
-    remote::{Address, Engine, Response, Statement, Wait},
+    remote::{
+        address::Address,
+        engine::Engine,
+        exchange::{Response, Statement, Wait},
+    },
     stores::{
         client::{TIMEOUT, address_of, unavailable},
         reconnect::{NoResponse, Reconnect},

@@ -30,8 +30,8 @@ pub(crate) use self::{
 use crate::{
     Result,
     remote::{
-        Response, Statement, Wait,
         context::Context,
+        exchange::{Response, Statement, Wait},
         step::{FreeRange, Nonce, Page, Seen, Step, Write, number, said, say},
         text::Key,
     },

@@ -5,8 +5,8 @@ use std::fmt;
 use crate::{
     Error, ErrorKind, Result,
     remote::{
-        Response, Statement, Wait,
         context::{ALLOW, Context},
+        exchange::{Response, Statement, Wait},
         step::{Seen, refused},
     },
 };

@@ -12,7 +12,8 @@ use crate::{
     Limits, NamespaceMetadata, NodeRanges, Note, Token,
     namespace::STORED_FORMAT,
     own::Own,
-    rules::{Free, LocalTransaction, Quarantine, Row, Transaction, free_beside},
+    row::Row,
+    rules::{Free, LocalTransaction, Quarantine, Transaction, free_beside},
     token::version,
 };
 
