@@ -1,5 +1,6 @@
 //! The native half of the npm package `randflake`: arguments in, a call into the core, a value
-//! out. The JavaScript half is its only caller and documents what users see.
+//! out. There is no rule about ids or leases here. The JavaScript half is its only caller and documents
+//! what users see.
 //!
 //! Functions of `#[napi]` are exported as they are. `load` returns the functions that are called
 //! for every id, which are faster (see `ffi`).

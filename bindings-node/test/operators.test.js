@@ -58,7 +58,8 @@ function operations(storeOf, live) {
     const flake = await Randflake.leased(store, SECRET, { namespace, nodeCount: 2 })
     const status = await listLeases(store, { namespace })
     assert(Object.isFrozen(status) && Object.isFrozen(status.leases[0]))
-    const { now, leases, held, waiting, free, implausible, floor, floorIsImplausible, limits } = status
+    const { now, leases, held, waiting, free, implausible, floor, floorIsImplausible, limits } =
+      status
     assert.deepEqual(
       leases.map(({ nodeId }) => nodeId),
       flake.nodeIds,

@@ -1,4 +1,5 @@
-//! The Python package: arguments in, a call into the core, a value out.
+//! The Python package: arguments in, a call into the core, a value out. There is no rule about ids or
+//! leases here.
 //!
 //! The docstrings are in the stubs, `_randflake.pyi` and the ones that it imports; the build takes
 //! them from there.

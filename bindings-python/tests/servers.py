@@ -248,6 +248,12 @@ def etcd(folder: Path, *, tls: bool = False) -> AbstractContextManager[Server]:
 DURABLE = ("--appendonly", "yes", "--save", "")
 """A Redis that keeps every acknowledged write."""
 
+
+def limits(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the limits of a namespace for leases with these options."""
+    return {"max_ttl": options["ttl"], "max_skew": options.get("max_skew", 5)}
+
+
 STARTERS: dict[str, Callable[..., AbstractContextManager[Server]]] = {
     "postgres": postgres,
     "mariadb": mariadb,

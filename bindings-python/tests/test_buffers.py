@@ -49,7 +49,7 @@ REFUSED = {
     "objects": (np.zeros(4, object), "other elements"),
     "structures": (np.zeros(4, [("id", np.int64)]), "other elements"),
     "datetimes": (np.zeros(4, "M8[s]"), "an object of type ndarray"),
-    "two-dimensional": (np.zeros((2, 2), np.int64), "dimensions"),
+    "two-dimensional": (np.zeros((2, 2), np.int64), "one-dimensional"),
     "no dimensions": (np.zeros((), np.int64), "an object of type ndarray"),
     "bytes": (bytes(32), "other elements"),
     "bytearray": (bytearray(32), "other elements"),

@@ -26,18 +26,13 @@ from randflake import (
 from redis.asyncio import Sentinel as AsyncSentinel
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from servers import Server
+from servers import Server, limits
 
 # Renewed every 20 seconds, so that the connection stays open.
 OFTEN: dict[str, Any] = {"ttl": 60}
 # Renewed after six seconds. On a busy machine, a request may take longer than a second of skew.
 SHORT: dict[str, Any] = {"ttl": 18, "max_skew": 3}
 GENERATORS = 20
-
-
-def limits(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns the limits of a namespace for leases with these options."""
-    return {"max_ttl": options["ttl"], "max_skew": options["max_skew"]}
 
 
 @pytest.fixture(scope="module")

@@ -169,8 +169,8 @@ NO_ARRAYS: dict[str, tuple[Any, str]] = {
     "texts": (pl.Series(["1"]), "other elements"),
     "times": (pa.array([1], pa.timestamp("s")), "an object of type ndarray"),
     "another byte order": (np.zeros(2, FOREIGN_ORDER), "byte order"),
-    "a frame": (pl.DataFrame({"a": [1]}), "dimensions"),
-    "two dimensions": (np.zeros((2, 2), np.int64), "dimensions"),
+    "a frame": (pl.DataFrame({"a": [1]}), "one-dimensional"),
+    "two dimensions": (np.zeros((2, 2), np.int64), "one-dimensional"),
     "bytes": (bytes(16), "other elements"),
 }
 

@@ -15,7 +15,7 @@ import redis as redis_client
 import servers
 from conftest import SECRET, eventually, outcome, status
 from randflake import LeaseStatus, Randflake, RandflakeError, StoreError, init_store
-from servers import PASSWORD, STARTERS, Server
+from servers import PASSWORD, STARTERS, Server, limits
 from sqlalchemy import create_engine
 
 TTL = 12
@@ -67,7 +67,7 @@ def bring_back(server: Server) -> None:
 
 
 def an_outage_and_a_kill(server: Server) -> None:
-    init_store(server.url(), SECRET, "new", **SHORT)
+    init_store(server.url(), SECRET, "new", **limits(SHORT))
     with leased(server.url(), max_wait=0) as flake:
         ids = [flake.generate()]
         end = time.time() + status(flake).seconds_left  # or later, if it is renewed just now
@@ -106,7 +106,7 @@ def an_outage_and_a_kill(server: Server) -> None:
 
 
 def forgets_everything(server: Server, empty: Callable[[Server], None]) -> None:
-    init_store(server.url(), SECRET, "new", **SHORT)
+    init_store(server.url(), SECRET, "new", **limits(SHORT))
     with leased(server.url(), max_wait=0) as flake:
         end = time.time() + status(flake).seconds_left
         empty(server)
@@ -114,7 +114,7 @@ def forgets_everything(server: Server, empty: Callable[[Server], None]) -> None:
         made = outcome(flake.generate)
         is_over = time.time() >= end  # a slow machine may take this long
         assert made != "LEASE_UNAVAILABLE" or is_over, "what was granted is granted"
-        init_store(server.url(), SECRET, "quarantine", **SHORT)
+        init_store(server.url(), SECRET, "quarantine", **limits(SHORT))
         assert refusal(server.url()).code == "STORE_QUARANTINED"
         eventually(lambda: getattr(status(flake).last_error, "code", None) == "STORE_REPLACED")
         eventually(lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
@@ -139,7 +139,7 @@ def start_empty(server: Server) -> None:
 
 def waits_for_its_pool(server: Server) -> None:
     with psycopg_pool.ConnectionPool(server.url(), min_size=1, max_size=1) as pool:
-        init_store(pool, SECRET, "new", **LONG)
+        init_store(pool, SECRET, "new", **limits(LONG))
         with leased(pool, **LONG) as flake:
             with pool.connection():
                 error = refusal(pool)
@@ -155,7 +155,7 @@ def a_promoted_replica(folder: Path, lose: Callable[[Server], None]) -> None:
     with contextlib.ExitStack() as stack:
         primary, replica = stack.enter_context(servers.mariadb_with_replica(folder))
         link = stack.enter_context(contextlib.closing(servers.Link(primary)))
-        init_store(primary.url(), SECRET, "new", **SHORT)
+        init_store(primary.url(), SECRET, "new", **limits(SHORT))
         engine = create_engine(link.url().replace("mysql:", "mysql+pymysql:"))
         stack.callback(engine.dispose)
         stores = [link.url(), engine]
@@ -266,7 +266,7 @@ def test_tls(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         error = refusal(wary)
         assert error.code == "STORE_UNAVAILABLE"
         assert "certificate" in str(error)
-        init_store(trusting, SECRET, "new", **SHORT)
+        init_store(trusting, SECRET, "new", **limits(SHORT))
         with leased(trusting) as flake:
             assert flake.generate()
         if engine == "etcd":
@@ -291,7 +291,7 @@ def test_etcd_with_users(tmp_path: Path) -> None:
         def url(login: str) -> str:
             return server.url().replace("//", f"//{login}")
 
-        init_store(url(f"app:{PASSWORD}@"), SECRET, "new", **SHORT)
+        init_store(url(f"app:{PASSWORD}@"), SECRET, "new", **limits(SHORT))
         with leased(url(f"app:{PASSWORD}@")) as flake:
             eventually(lambda: status(flake).renewals > 0)
         for login in ("app:hush-hush@", ""):
@@ -307,7 +307,7 @@ def test_an_outage_is_told_and_logged_in_order(
     caplog.set_level("INFO", "randflake")
     told: list[LeaseStatus] = []
     with STARTERS[kind](tmp_path_factory.mktemp(kind)) as server:
-        init_store(server.url(), SECRET, "new", **SHORT)
+        init_store(server.url(), SECRET, "new", **limits(SHORT))
         with leased(server.url(), on_lease_change=told.append, max_wait=0) as flake:
             nodes = f"node ids {list(flake.node_ids)}"
             flake.generate()

@@ -41,7 +41,7 @@ from randflake import (
     stores,
 )
 from randflake.stores import Refused, Unavailable
-from servers import Server
+from servers import Server, limits
 from statements import pg8000
 
 ENGINES = ["postgres", "mariadb", "redis", "etcd"]
@@ -130,7 +130,7 @@ def test_leases_of_a_layout(server: Server, namespace: str) -> None:
 
 
 def test_renewals(server: Server, namespace: str) -> None:
-    init_store(server.url(), SECRET, "new", namespace=namespace, **SHORT)
+    init_store(server.url(), SECRET, "new", namespace=namespace, **limits(SHORT))
     with Randflake.leased(server.url(), SECRET, namespace=namespace, **SHORT) as flake:
         eventually(lambda: status(flake).renewals > 0)
         held = status(flake)
@@ -236,7 +236,7 @@ def test_a_pool(postgres: Server, namespace: str) -> None:
 
 
 def test_a_connection_that_the_server_has_closed(postgres: Server, namespace: str) -> None:
-    init_store(postgres.url(), SECRET, "new", namespace=namespace, **SHORT)
+    init_store(postgres.url(), SECRET, "new", namespace=namespace, **limits(SHORT))
     with Randflake.leased(postgres.url(), SECRET, namespace=namespace, **SHORT) as flake:
         with psycopg.connect(postgres.url(), autocommit=True) as other:
             other.execute(

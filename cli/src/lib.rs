@@ -1,5 +1,6 @@
 //! The command `randflake`, which cargo, pip and npm install. The three programs differ only in
-//! their clients for stores with a server.
+//! their clients for stores with a server. There is no rule about ids or leases here, and no server:
+//! `randflake serve` is the crate `randflake-serve`.
 //!
 //! What it prints, its exit codes and its examples are described in the
 //! [README](https://github.com/randflake/randflake/blob/main/cli/README.md).

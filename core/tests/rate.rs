@@ -14,8 +14,8 @@ use std::{
 
 use proptest::prelude::*;
 use randflake::{
-    Call, Clock, Error, ErrorKind, Field, Id, Layout, Lease, Randflake, Result, Secret, Snowflake,
-    SystemClock,
+    Call, Clock, Error, ErrorKind, Field, Id, Layout, Lease, Order, Randflake, Result, Secret,
+    Snowflake, SystemClock,
 };
 
 const SECOND: i64 = 1_763_640_000;
@@ -456,4 +456,24 @@ fn at_once_means_without_a_wait() {
     assert!((2..=4).contains(&ids.len()) && ids.is_sorted(), "{ids:?}");
     flake.close();
     assert!(flake.generate_with(Call::AT_ONCE).is_err());
+}
+
+#[test]
+fn ids_in_order_take_one_slot_after_the_other() {
+    let flake = Randflake::new(41, &Secret::random()).expect("a node id");
+    let in_order = Call { order: Order::Next, ..Call::default() };
+    let mut ids = vec![];
+    for _ in 0..1000 {
+        ids.push(flake.generate_with(in_order).expect("an id"));
+        let mut batch = [Id::default(); 2];
+        flake.fill(&mut batch).expect("ids");
+        ids.extend(batch);
+    }
+    let slots = ids.iter().map(|id| flake.inspect(*id)).map(|it| (it.timestamp, it.sequence));
+    let slots: Vec<_> = slots.collect();
+    for pair in slots.windows(2) {
+        let ((second, sequence), (next_second, next_sequence)) = (pair[0], pair[1]);
+        let follows = (next_second, next_sequence) == (second, sequence + 1);
+        assert!(follows || next_second > second && next_sequence == 0, "{pair:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Leases of [randflake](https://docs.rs/randflake) node ids: each generator has its own node id
-//! for the duration of a lease, and no user has to assign one.
+//! for the duration of a lease, and no user has to assign one. How ids are packed is not here but in
+//! `randflake`, and sequential numbers are in `randflake-tickets`.
 //!
 //! A [store](LeaseStore) saves one number per node id, `end_exclusive`: no holder ever stamps that
 //! second or a later one, and a new lease starts there or later. So the seconds of any two leases
@@ -80,4 +81,5 @@ struct ProjectReadme;
 #[doc = include_str!("../../docs/guides/shutdown.md")]
 #[doc = include_str!("../../docs/guides/snowflake.md")]
 #[doc = include_str!("../../docs/guides/testing.md")]
+#[doc = include_str!("../../docs/guides/tickets.md")]
 struct Guides;

@@ -1,6 +1,7 @@
 //! Sequential numbers, from a counter of a store that [leases](randflake_leases) node ids, too.
 //!
-//! Start with [`Tickets::builder`]; [`operator`] has what an operator does with counters.
+//! Start with [`Tickets::builder`]; [`operator`] has what an operator does with counters. There is no
+//! store here, and no lease of a node id.
 //!
 //! **Why no number repeats.** The blocks of all processes are disjoint: the rules of the counter, in
 //! `counter.rs`. A process hands out each position of its blocks at most once: `Positions` and
@@ -54,8 +55,7 @@ pub use self::{builder::TicketsBuilder, metrics::TicketsMetrics};
 
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../README.md")]
-#[doc = include_str!("../../docs/guides/tickets.md")]
-struct Documents;
+struct CrateReadme;
 
 /// How long [`Tickets::close`] waits for the store.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
