@@ -23,7 +23,9 @@ function newRealm(before = '') {
     modules[path] = module
     const outer = createRequire(path)
     const inner = (name) =>
-      /^\.\/(?!binding)[a-z]+\.js$/.test(name) ? load(join(dirname(path), name)) : outer(name)
+      /^\.{1,2}\/.*\.js$/.test(name) && !name.endsWith('/binding.js')
+        ? load(join(dirname(path), name))
+        : outer(name)
     const parameters = ['module', 'exports', 'require']
     const options = { filename: path, parsingContext: context }
     vm.compileFunction(readFileSync(path, 'utf8'), parameters, options)(

@@ -63,7 +63,7 @@ begin
         when digits ~ '[^0-9a-v]' then
             format(
                 'an id''s text has only the characters 0-9 and a-v (lower case); the one at '
-                'position %s is another', length(substring(digits from '^[0-9a-v]*'))
+                'position %s is not one of them', length(substring(digits from '^[0-9a-v]*'))
             )
         else
             'an id''s text stands for more than 64 bits'
