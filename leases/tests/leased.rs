@@ -519,7 +519,7 @@ fn a_batch_goes_on_over_renewals() {
     {
         let error = refused.expect_err("two hours");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert!(error.to_string().contains("may take 3600; ask for fewer"), "{error}");
+        assert!(error.to_string().contains("may take at most 3600; ask for fewer"), "{error}");
     }
 }
 
@@ -875,7 +875,7 @@ fn what_a_layout_has_no_room_for_is_refused_at_once() {
     let of = |layout| Leased::for_layout(nowhere(), layout);
     assert!(refused(of(Layout::simpleflake())).contains("has no node ids"));
     let many = refused(of(Layout::twitter()).node_count(1024));
-    assert!(many.contains("twitter has 1 to 1023 node ids, got 1024"), "{many}");
+    assert!(many.contains("twitter must have 1 to 1023 node ids, got 1024"), "{many}");
     let minutes = Layout::custom([(Field::Time, 31), (Field::Node, 10)]).tick_ms(60_000);
     let long = refused(of(minutes.build().expect("valid")));
     assert!(long.contains("at least 360 seconds, six of its ticks, got 300"), "{long}");

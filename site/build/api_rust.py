@@ -11,7 +11,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-CRATES = ["randflake", "randflake_leases"]
+CRATES = ["randflake", "randflake_leases", "randflake_tickets"]
 
 # What is not read aloud: links to the source, signs beside headings.
 IGNORED = {"src", "anchor", "doc-anchor", "hideme", "tooltip", "rightside", "non-exhaustive"}

@@ -51,5 +51,5 @@ test('Rust', () => {
   for (const name of items) assert.ok(found.includes(name), name)
   assert.ok(headings('rust/index').includes('Generator::generate'))
   assert.ok(headings('rust/randflake_leases').includes('Leased'))
-  assert.ok(headings('rust/randflake_leases.tickets').includes('Tickets::generate'))
+  assert.ok(headings('rust/randflake_tickets').includes('Tickets::generate'))
 })
