@@ -53,7 +53,7 @@ begin
         when digits ~ '[_:.-](0|[1-9a-v][0-9a-v]{0,11}|[1-9a-f][0-9a-v]{12})$' then
             format(
                 'an id''s text has only the characters 0-9 and a-v, and this one seems to have a '
-                'prefix of %s characters: take it off, as the text form of a column does',
+                'prefix of %s characters: remove it, as the text form of a column does',
                 length(substring(digits from '^.*[_:.-]'))
             )
         when octet_length(digits) > 13 then
