@@ -40,7 +40,7 @@ SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 """The RANDFLAKE_SECRET of `settings`."""
 
 CLIENTS = 8
-PATIENCE = 60
+PATIENCE = 300
 """After how many seconds without a new row a test fails."""
 
 
