@@ -5,16 +5,13 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, Error, ErrorKind, Format, Result};
+use randflake::{Error, ErrorKind, Format, Result, bindings::Polling};
 use randflake_leases::Leased;
 
 use crate::{
     leases::{EnvironmentClock, Leases, Pending},
     threads,
 };
-
-/// How often a wait for the lease checks whether it is there.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// When to ask again while a thread takes the lease.
 const SHORT: Duration = Duration::from_millis(50);
@@ -55,7 +52,7 @@ impl<F: Format> LazyLease<F> {
     /// Makes a thread take the lease, unless one already does, and waits for it at most this long.
     pub(crate) fn take_elsewhere(self: &Arc<Self>, max_wait: Duration) -> Result<()> {
         self.start()?;
-        let mut waited = Duration::ZERO;
+        let (clock, mut polling) = (EnvironmentClock::new(&self.leases), Polling::default());
         loop {
             let attempt = self.lock();
             let failure = attempt.failure.clone();
@@ -63,11 +60,10 @@ impl<F: Format> LazyLease<F> {
                 return failure.map_or(Ok(()), Err);
             }
             drop(attempt);
-            if waited >= max_wait {
+            let Some(left) = polling.left_of(max_wait) else {
                 return Err(failure.unwrap_or_else(on_its_way));
-            }
-            let clock = EnvironmentClock::new(&self.leases);
-            waited += clock.sleep(POLL_INTERVAL)?.unwrap_or(max_wait);
+            };
+            polling.pause(&clock, left)?;
         }
     }
 

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use napi_derive::napi;
-use randflake::{Call, Clock, Error, ErrorKind, Format, Layout, Result, Secret, SystemClock};
+use randflake::{
+    Call, Clock, Error, ErrorKind, Format, Layout, Result, Secret, SystemClock, Wait,
+    bindings::Polling,
+};
 use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
@@ -11,7 +14,7 @@ use crate::{
     environment::{Batches, DynGenerator, Environment, Handle},
     ffi::{Callback, Js, Outcome, Value, outcome},
     generator::Number,
-    lazy::{LazyLease, POLL_INTERVAL},
+    lazy::LazyLease,
     leases::EnvironmentClock,
     metrics,
     stores::Store,
@@ -25,9 +28,9 @@ const LONGEST_RELEASE: Duration = Duration::from_secs(5);
 struct Collected<F: Format> {
     leased: Arc<Leased<F, EnvironmentClock>>,
     first: Arc<LazyLease<F>>,
-    /// Whether the JavaScript thread runs the client of the store: a call that waits there for a
-    /// lease keeps the lease from arriving.
-    leases_here: bool,
+    /// Whether the JavaScript thread may wait. Not where it runs the client of the store: a call that
+    /// waits there for a lease keeps the lease from arriving.
+    wait_here: Wait,
 }
 
 impl<F: Format> Collected<F> {
@@ -43,24 +46,30 @@ impl<F: Format> Collected<F> {
         filled.map(|()| id[0]).map_err(|error| self.leased.explain(error))
     }
 
-    /// Recovers from the error of a call; then repeat the call. The JavaScript thread, `here`,
-    /// never waits for what only it can do.
+    /// Returns whether a call may wait, `here` on the JavaScript thread, or in another one.
+    fn wait(&self, here: bool) -> Wait {
+        if here { self.wait_here } else { Wait::MaxWait }
+    }
+
+    /// Recovers from the error of a call; then repeat the call.
     #[cold]
     fn recover(&self, error: Error, here: bool) -> Result<()> {
-        let waits_not = here && self.leases_here;
-        if !lacks_first_lease(&error) {
-            return if waits_not { Err(error) } else { self.leased.recover(error) };
-        }
-        match here {
-            true if self.leases_here => self.first.take_elsewhere(Duration::ZERO),
-            true => self.first.take_elsewhere(self.leased.max_wait()),
-            false => self.first.take(),
+        match (lacks_first_lease(&error), self.wait(here)) {
+            (false, Wait::Never) => Err(error),
+            (false, Wait::MaxWait) => self.leased.recover(error),
+            (true, _) if !here => self.first.take(),
+            (true, Wait::Never) => self.first.take_elsewhere(Duration::ZERO),
+            (true, Wait::MaxWait) => self.first.take_elsewhere(self.leased.max_wait()),
         }
     }
 
     /// Calls, and calls once more after a recovery.
     fn with_lease(&self, here: bool, mut batch: impl FnMut(Call) -> Result<()>) -> Result<()> {
-        let call = if here && self.leases_here { Call::default() } else { Call::OVER_RENEWALS };
+        // Even where a recovery must not wait, a batch may: for the ticks that it needs.
+        let call = match self.wait(here) {
+            Wait::Never => Call::default(),
+            Wait::MaxWait => Call::OVER_RENEWALS,
+        };
         let made = batch(call).or_else(|error| {
             self.recover(error, here)?;
             batch(call)
@@ -122,9 +131,11 @@ impl<F: Format<Id: Number>> DynGenerator for Collected<F> {
         let (leased, first) = (Arc::clone(&self.leased), Arc::clone(&self.first));
         let work = move || {
             leased.stop();
-            let mut waited = Duration::ZERO;
-            while first.is_pending() && waited < LONGEST_RELEASE {
-                waited += SystemClock.sleep(POLL_INTERVAL)?.unwrap_or(LONGEST_RELEASE);
+            let mut polling = Polling::default();
+            while first.is_pending()
+                && let Some(left) = polling.left_of(LONGEST_RELEASE)
+            {
+                polling.pause(&SystemClock, left)?;
             }
             leased.close();
             Ok(())
@@ -215,7 +226,7 @@ fn make<'call, F: LeasedFormat<Id: Number>>(
     let js = store.js();
     let leases = Arc::clone(&js.state::<Environment>()?.leases);
     let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
-    let leases_here = store.is_server();
+    let wait_here = store.wait_here();
     let tell = Callback::new(tell)?;
     let builder = format(store.location())?.on_lease_change(move |status| {
         let (status, level) = (status.clone(), status.level().name());
@@ -226,7 +237,7 @@ fn make<'call, F: LeasedFormat<Id: Number>>(
     let builder = with_options(builder.clock(EnvironmentClock::new(&leases)), options)?;
     let collected = move |leased, leases| {
         let first = Arc::new(LazyLease::new(Arc::clone(&leased), leases));
-        Arc::new(Collected { leased, first, leases_here })
+        Arc::new(Collected { leased, first, wait_here })
     };
     if lazily {
         return Handle::shared(js, collected(Arc::new(builder.open_lazily()?), leases));

@@ -15,11 +15,12 @@ use std::{
 
 use napi::bindgen_prelude::Null;
 use napi_derive::napi;
-use randflake::{Error, ErrorKind, Layout, Result};
+use randflake::{Error, ErrorKind, Layout, Result, Wait};
 use randflake_leases::{
     InitMode, Location, Namespace,
     remote::{
-        Address, Client, Engine, Protocol, RemoteStore, Response, SharedClient, Statement, Wait,
+        Address, Client, Engine, Protocol, RemoteStore, Response, SharedClient, Statement,
+        WaitForReplicas,
     },
 };
 
@@ -70,8 +71,10 @@ impl Store {
         Ok(Self::Path(path))
     }
 
-    pub(crate) fn is_server(&self) -> bool {
-        matches!(self, Self::Server(_))
+    /// Returns whether the JavaScript thread may wait for what this store brings: not for a server,
+    /// whose client it runs itself.
+    pub(crate) fn wait_here(&self) -> Wait {
+        if matches!(self, Self::Server(_)) { Wait::Never } else { Wait::MaxWait }
     }
 
     /// Returns where the store is, and how to open it.
@@ -166,7 +169,7 @@ struct HostClient(Server);
 impl Client for HostClient {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
         let Statement { text, parameters, wait } = statement.clone();
-        let wait = wait.map(|Wait { replicas, milliseconds }| [replicas, milliseconds]);
+        let wait = wait.map(|WaitForReplicas { replicas, milliseconds }| [replicas, milliseconds]);
         let wait: Vec<_> = wait.iter().flatten().map(ToString::to_string).collect();
         ask(&self.0.run, &self.0.leases, response, move |js| {
             js.object(&[

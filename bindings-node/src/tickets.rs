@@ -8,7 +8,7 @@ use std::{ffi::CStr, sync::Arc, time::Duration};
 
 use napi::bindgen_prelude::Null;
 use napi_derive::napi;
-use randflake::{Clock, Error, ErrorKind, Result, Wait};
+use randflake::{Error, ErrorKind, Result, Wait};
 use randflake_leases::{LeaseStore, Location, MemoryStore, Namespace};
 use randflake_tickets::{
     Tickets, TicketsBuilder, TicketsMetrics,
@@ -19,8 +19,7 @@ use crate::{
     arguments::{self, invalid, set},
     environment::{Batches, DynGenerator, Environment, Handle},
     ffi::{Js, Outcome, Value, outcome},
-    lazy::POLL_INTERVAL,
-    leases::{EnvironmentClock, Leases},
+    leases::EnvironmentClock,
     metrics,
     stores::{self, Store},
     threads,
@@ -29,16 +28,20 @@ use crate::{
 /// Numbers that are given back in the background once JavaScript has collected their object.
 struct Collected {
     tickets: Arc<Tickets>,
-    leases: Arc<Leases>,
-    /// Whether the JavaScript thread runs the client of the store: a call that waits there for a
-    /// block keeps the block from arriving.
-    draws_here: bool,
+    /// Whether the JavaScript thread may wait. Not where it runs the client of the store: a call that
+    /// waits there for a block keeps the block from arriving.
+    wait_here: Wait,
 }
 
 impl Collected {
+    /// Returns whether a call may wait, `here` on the JavaScript thread, or in another one.
+    fn wait(&self, here: bool) -> Wait {
+        if here { self.wait_here } else { Wait::MaxWait }
+    }
+
     #[cold]
     fn generate_again(&self, error: Error) -> Result<u64> {
-        if self.draws_here || error.kind() != ErrorKind::LeaseUnavailable {
+        if self.wait_here == Wait::Never || error.kind() != ErrorKind::LeaseUnavailable {
             return Err(error);
         }
         self.first_block()?;
@@ -48,16 +51,8 @@ impl Collected {
     /// Waits on the JavaScript thread for the first block: no longer than for any other block,
     /// since that thread has other calls to serve.
     fn first_block(&self) -> Result<()> {
-        let clock = EnvironmentClock::new(&self.leases);
-        let mut waited = Duration::ZERO;
-        while self.tickets.metrics().blocks_drawn == 0 {
-            if waited >= self.tickets.max_wait() {
-                return self.tickets.check_fill(1);
-            }
-            self.tickets.ready_in()?;
-            waited += clock.sleep(POLL_INTERVAL)?.unwrap_or(POLL_INTERVAL);
-        }
-        Ok(())
+        let drawn = self.tickets.draw_first(self.tickets.max_wait())?;
+        if drawn { Ok(()) } else { self.tickets.check_fill(1) }
     }
 }
 
@@ -103,18 +98,18 @@ impl DynGenerator for Collected {
 
 impl Batches for Collected {
     fn check_fill(&self, count: usize, here: bool) -> Result<()> {
-        if here && self.draws_here { self.tickets.check_fill(count) } else { Ok(()) }
+        match self.wait(here) {
+            Wait::Never => self.tickets.check_fill(count),
+            Wait::MaxWait => Ok(()),
+        }
     }
 
     fn fill(&self, numbers: &mut [i64], here: bool) -> Result<()> {
-        match here {
-            true if self.draws_here => self.tickets.fill_with(numbers, Wait::Never),
-            true => {
-                self.first_block()?;
-                self.tickets.fill_with(numbers, Wait::MaxWait)
-            }
-            false => self.tickets.fill_with(numbers, Wait::MaxWait),
+        let wait = self.wait(here);
+        if here && wait == Wait::MaxWait {
+            self.first_block()?;
         }
+        self.tickets.fill_with(numbers, wait)
     }
 }
 
@@ -131,7 +126,7 @@ pub fn lease_tickets<'call>(
         let js = store.js();
         let leases = Arc::clone(&js.state::<Environment>()?.leases);
         let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
-        let draws_here = store.is_server();
+        let wait_here = store.wait_here();
         let builder = Tickets::builder(store.location(), counter_name(name)?);
         let builder = with_options(builder, options)?.clock(EnvironmentClock::new(&leases));
         let pending = leases.begin()?;
@@ -139,7 +134,7 @@ pub fn lease_tickets<'call>(
             let tickets = Arc::new(tickets);
             leases.keep(Arc::clone(&tickets) as _)?;
             drop(pending); // not before the environment knows of it
-            Ok(Arc::new(Collected { tickets, leases, draws_here }))
+            Ok(Arc::new(Collected { tickets, wait_here }))
         };
         if lazily {
             return Handle::shared(js, keep(builder.open_lazily()?)?);
@@ -157,12 +152,11 @@ pub fn tickets_in_memory<'call>(
 ) -> Outcome<Value<'call>> {
     outcome(|| {
         let js = name.js();
-        let leases = Arc::clone(&js.state::<Environment>()?.leases);
         let store = MemoryStore::new(Namespace::for_tickets("tickets")?);
         let location = Location::new(move |namespace| Ok(Box::new(store.namespace(namespace))));
         let builder = Tickets::builder(location, counter_name(name)?);
         let tickets = Arc::new(with_options(builder, options)?.open()?);
-        Handle::shared(js, Arc::new(Collected { tickets, leases, draws_here: false }))
+        Handle::shared(js, Arc::new(Collected { tickets, wait_here: Wait::MaxWait }))
     })
 }
 

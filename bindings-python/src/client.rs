@@ -25,7 +25,8 @@ use randflake::{Error, ErrorKind, Result, bindings::ForkId};
 use randflake_leases::{
     Location, Namespace,
     remote::{
-        self, Address, Engine, Protocol, RemoteStore, Response, SharedClient, Statement, Wait,
+        self, Address, Engine, Protocol, RemoteStore, Response, SharedClient, Statement,
+        WaitForReplicas,
     },
 };
 
@@ -289,7 +290,7 @@ impl remote::Client for Client {
             return Err(server.unavailable("its client is still busy with its last operation"));
         }
         let Statement { text, ref parameters, wait } = *statement;
-        let wait = wait.map(|Wait { replicas, milliseconds }| (replicas, milliseconds));
+        let wait = wait.map(|WaitForReplicas { replicas, milliseconds }| (replicas, milliseconds));
         let adapter = self.adapter.get();
         let answer = server.start(
             |py| {

@@ -23,15 +23,16 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
-use randflake::{Clock, Error, ErrorKind, SystemClock, bindings::ForkId};
+use randflake::{
+    Clock, Error, ErrorKind, SystemClock,
+    bindings::{ForkId, Polling},
+};
 use randflake_leases::{Leased, LeasedFormat};
 
 use crate::errors::raise;
 
 /// How long the end of a process waits for all stores together.
 const EXIT_BUDGET: Duration = Duration::from_secs(5);
-
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// An object that holds something of a store, and gives it back at its end.
 pub(crate) trait Closeable: Send + Sync {
@@ -129,14 +130,10 @@ fn before_finalizing(py: Python<'_>) {
     let mut all = registered();
     all.retain(|registered| registered.needs_python);
     py.detach(|| close(&all));
-    let mut waited = Duration::ZERO;
-    while waited < EXIT_BUDGET && DELIVERIES.any() {
-        waited += py.detach(pause);
-    }
+    let mut polling = Polling::default();
+    while DELIVERIES.any() && py.detach(|| pause_at_exit(&mut polling)) {}
     interpreter().finalized_by = Some(thread::current().id());
-    while waited < EXIT_BUDGET && interpreter().calls > 0 {
-        waited += py.detach(pause);
-    }
+    while interpreter().calls > 0 && py.detach(|| pause_at_exit(&mut polling)) {}
 }
 
 /// Which threads run Python for this library.
@@ -295,15 +292,15 @@ fn close(all: &[Registered]) {
     for registered in all {
         registered.leased.stop(); // all of them, before waiting for the first
     }
-    let mut waited = Duration::ZERO;
-    while waited < EXIT_BUDGET && !all.iter().all(|registered| registered.leased.is_over()) {
-        waited += pause();
-    }
+    let mut polling = Polling::default();
+    let are_over = || all.iter().all(|registered| registered.leased.is_over());
+    while !are_over() && pause_at_exit(&mut polling) {}
 }
 
-/// Returns how long it took.
-fn pause() -> Duration {
-    SystemClock.sleep(POLL_INTERVAL).ok().flatten().unwrap_or(EXIT_BUDGET)
+/// Pauses before the next look, and returns false once the budget is used up.
+fn pause_at_exit(polling: &mut Polling) -> bool {
+    let left = polling.left_of(EXIT_BUDGET);
+    left.is_some_and(|left| polling.pause(&SystemClock, left).is_ok())
 }
 
 /// The contents of these are valid no matter what has panicked.

@@ -132,9 +132,14 @@ impl Tickets {
         caught(|| ask(&counter.tickets)).map_err(|error| interpreter::raise_with_cause(py, error))
     }
 
+    /// Returns whether calls of this object may wait.
+    fn wait(&self) -> Wait {
+        if self.waiting.is_some() { Wait::Never } else { Wait::MaxWait }
+    }
+
     /// Takes memory for a batch, unless it would be refused.
     fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>> {
-        if self.waiting.is_some() && count >= LARGE_BATCH {
+        if self.wait() == Wait::Never && count >= LARGE_BATCH {
             self.ask(py, |tickets| tickets.check_fill(count))?;
         }
         Batch::of(count)
@@ -142,17 +147,11 @@ impl Tickets {
 
     /// Fills memory that no other thread sees. After an error it is zeroed.
     fn fill_batch(&self, py: Python<'_>, numbers: &mut [i64]) -> PyResult<()> {
-        let never_waits = self.waiting.is_some();
+        let wait = self.wait();
         let is_large = numbers.len() >= LARGE_BATCH;
         let memory = &mut *numbers;
         let filled = self.ask(py, move |tickets| {
-            let mut fill = move || {
-                if never_waits {
-                    tickets.fill_with(memory, Wait::Never)
-                } else {
-                    tickets.fill_with(memory, Wait::MaxWait)
-                }
-            };
+            let mut fill = move || tickets.fill_with(memory, wait);
             if is_large { py.detach(fill) } else { fill() }
         });
         // A panic may have left numbers there, or what was there before.
@@ -278,10 +277,7 @@ impl Tickets {
 
     #[doc = doc!(Tickets.generate)]
     fn generate(&self, py: Python<'_>) -> PyResult<u64> {
-        let never_waits = self.waiting.is_some();
-        self.ask(py, |tickets| {
-            tickets.generate_with(if never_waits { Wait::Never } else { Wait::MaxWait })
-        })
+        self.ask(py, |tickets| tickets.generate_with(self.wait()))
     }
 
     #[doc = doc!(Tickets.generate_many)]
@@ -318,12 +314,11 @@ impl Tickets {
 
     #[doc = doc!(Tickets.close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let (tickets, never_waits) = (&self.counter.tickets, self.waiting.is_some());
+        let (tickets, wait) = (&self.counter.tickets, self.wait());
         let close = || {
-            if never_waits {
-                tickets.stop();
-            } else {
-                tickets.close();
+            match wait {
+                Wait::Never => tickets.stop(),
+                Wait::MaxWait => tickets.close(),
             }
             Ok(())
         };

@@ -9,7 +9,7 @@ pub use crate::{
     boundary::invalid_boundary_flake,
     clock::{unix_nanos, utc, utc_second},
     fork::ForkId,
-    generator::{check_max_wait, invalid_max_drift, invalid_max_wait},
+    generator::{POLL_INTERVAL, Polling, check_max_wait, invalid_max_drift, invalid_max_wait},
     layout::{
         lifetime::lifetime_over,
         nodes::{invalid_node, too_many_nodes},

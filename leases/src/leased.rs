@@ -70,9 +70,6 @@ use crate::{
 /// How long [`Leased::close`] waits for the store.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a call checks what it waits for.
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
-
 /// Shortest `retry_after` while there is no lease.
 const SHORTEST_RETRY: Duration = Duration::from_millis(50);
 

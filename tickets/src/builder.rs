@@ -152,8 +152,14 @@ impl TicketsBuilder {
     /// that leases node ids.
     pub fn open(self) -> Result<Tickets> {
         let tickets = self.open_lazily()?;
-        tickets.draw_first().inspect_err(|_| tickets.stop())?;
-        Ok(tickets)
+        let drawn = tickets.draw_first(tickets.options.acquire_timeout);
+        match drawn.and_then(|came| if came { Ok(()) } else { Err(tickets.no_first_block()) }) {
+            Ok(()) => Ok(tickets),
+            Err(error) => {
+                tickets.stop();
+                Err(error)
+            }
+        }
     }
 
     /// Makes the object, which draws its first block with its first number: the store is not contacted

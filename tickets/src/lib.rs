@@ -38,7 +38,10 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, Error, ErrorKind, Result, Wait, bindings::ForkId};
+use randflake::{
+    Clock, Error, ErrorKind, Result, Wait,
+    bindings::{ForkId, POLL_INTERVAL, Polling},
+};
 use randflake_leases::{
     Location,
     bindings::{PerProcess, boot, passes, unavailable},
@@ -59,10 +62,6 @@ struct CrateReadme;
 
 /// How long [`Tickets::close`] waits for the store.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How often a call on an injected clock checks what it waits for, and what
-/// [`Tickets::ready_in`] returns while a block is being drawn.
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Longest time that [`Tickets::ready_in`] returns, and that a call waits before it looks again whether
 /// it is still in the same process.
@@ -249,29 +248,26 @@ impl Tickets {
         }
     }
 
-    /// Waits until the first block of this process is drawn.
+    /// Waits for the first block of this process, and returns whether it came within `limit`. For
+    /// [`TicketsBuilder::open`], and the packages of other languages.
     ///
     /// # Errors
     ///
-    /// The store's, where it does not bring one within
-    /// [`acquire_timeout`](TicketsBuilder::acquire_timeout).
-    fn draw_first(&self) -> Result<()> {
-        let mut waited = Duration::ZERO;
+    /// That of a failure that waiting does not help.
+    #[doc(hidden)]
+    pub fn draw_first(&self, limit: Duration) -> Result<bool> {
+        let mut polling = Polling::default();
         loop {
             let supply = self.supply();
             let mut state = supply.shared.lock();
             if state.blocks_drawn > 0 {
-                return Ok(());
+                return Ok(true);
             }
             self.ask_for(supply, &mut state, 1)?;
-            let limit = self.options.acquire_timeout;
-            if waited >= limit {
-                let failure = state.failure.as_ref().map(|failure| failure.error.clone());
-                return Err(failure.unwrap_or_else(|| no_answer(limit)));
-            }
+            let Some(left) = polling.left_of(limit) else { return Ok(false) };
             state.wait();
             drop(state);
-            waited += self.wait(limit.saturating_sub(waited))?;
+            self.pause(&mut polling, left)?;
         }
     }
 
@@ -323,13 +319,13 @@ impl Tickets {
         may_wait: Wait,
     ) -> Result<(&Shared, Range<u64>)> {
         let mut of = self.supplies.first();
-        let mut waited = None;
+        let mut polling = Polling::default();
         loop {
             // Again after each wait: a handler of a signal may have forked in it.
             let supply = self.supply();
             if !ptr::eq(supply, of) {
                 // What is in hand is the parent's.
-                (of, hand, waited) = (supply, None, None);
+                (of, hand, polling) = (supply, None, Polling::default());
             }
             let shared = &*supply.shared;
             if hand.is_none() {
@@ -357,14 +353,13 @@ impl Tickets {
                 Wait::MaxWait if state.blocks_drawn == 0 => self.options.acquire_timeout,
                 Wait::MaxWait => self.options.max_wait,
             };
-            let so_far = waited.unwrap_or_default();
-            if so_far >= limit {
+            let Some(left) = polling.left_of(limit) else {
                 return Err(self.too_few_left(&supply.shared, &state, 1));
-            }
-            state.waits += u64::from(waited.is_none());
+            };
+            state.waits += u64::from(!polling.has_begun());
             state.wait();
             drop(state);
-            waited = Some(so_far + self.wait(limit.saturating_sub(so_far))?);
+            self.pause(&mut polling, left)?;
         }
     }
 
@@ -401,25 +396,35 @@ impl Tickets {
         })
     }
 
-    /// Waits for a change, at most so long. Returns how long it was.
-    fn wait(&self, at_most: Duration) -> Result<Duration> {
-        match &self.clock {
-            None => {
-                let before = boot();
-                // In a child, whose parent's thread waited here, nothing wakes it.
-                park_timeout(LONGEST_POLL.min(at_most));
-                Ok(boot().saturating_sub(before))
-            }
-            Some(clock) => {
-                let pause = POLL_INTERVAL.min(at_most);
-                Ok(clock.sleep(pause)?.unwrap_or(at_most).max(pause))
-            }
+    /// Waits for a change, at most so long.
+    fn pause(&self, polling: &mut Polling, left: Duration) -> Result<()> {
+        if let Some(clock) = &self.clock {
+            return polling.pause(&**clock, left);
         }
+        let before = boot();
+        // In a child, whose parent's thread waited here, nothing wakes it.
+        park_timeout(LONGEST_POLL.min(left));
+        polling.spend(boot().saturating_sub(before));
+        Ok(())
     }
 
     fn check_open(&self) -> Result<()> {
         // Relaxed: the blocks are sealed under their lock.
         if self.closed.load(Ordering::Relaxed) { Err(closed()) } else { Ok(()) }
+    }
+
+    /// Makes the error of a first block that did not come in time: the store's, if it has failed.
+    #[cold]
+    fn no_first_block(&self) -> Error {
+        let state = self.supply().shared.lock();
+        let failure = state.failure.as_ref().map(|failure| failure.error.clone());
+        failure.unwrap_or_else(|| {
+            let limit = self.options.acquire_timeout.as_secs_f64();
+            let why = format!(
+                "the store did not answer within {limit} s (acquire_timeout), so there is no first block"
+            );
+            Error::new(ErrorKind::StoreUnavailable, why)
+        })
     }
 
     #[cold]
@@ -555,17 +560,6 @@ fn may_pass(error: &Error) -> bool {
     // A counter that has to be fenced has no time after which it grants.
     passes(error.kind())
         && (error.kind() != ErrorKind::StoreQuarantined || error.retry_after().is_some())
-}
-
-#[cold]
-fn no_answer(limit: Duration) -> Error {
-    Error::new(
-        ErrorKind::StoreUnavailable,
-        format!(
-            "the store did not answer within {} s (acquire_timeout), so there is no first block",
-            limit.as_secs_f64()
-        ),
-    )
 }
 
 #[cold]

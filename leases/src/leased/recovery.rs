@@ -15,11 +15,11 @@ use std::{error::Error as _, time::Duration};
 
 use randflake::{
     Clock, Error, ErrorKind, Format, Result,
-    bindings::{ForkId, utc_second},
+    bindings::{ForkId, Polling, utc_second},
 };
 
 use super::{
-    LONGEST_RETRY, Leased, POLL_INTERVAL, SHORTEST_RETRY,
+    LONGEST_RETRY, Leased, SHORTEST_RETRY,
     shared::{ProcessLease, most_drift},
     source::FirstLease,
 };
@@ -108,7 +108,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// Takes the first lease of this process, or waits for the thread that does. A thread that has
     /// waited for another one's attempt does not make one of its own.
     fn begin(&self) -> Result<()> {
-        let mut waited = Duration::ZERO;
+        let mut polling = Polling::default();
         loop {
             // Again after each wait: a handler of a signal may have forked in it.
             let process_lease = self.own_process_lease();
@@ -119,9 +119,10 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             if state.keeper.is_some() {
                 return Ok(());
             }
-            state.waits += u64::from(waited.is_zero());
+            state.waits += u64::from(!polling.has_begun());
             if !state.acquiring {
-                if let Some(failure) = state.no_first_lease.clone().filter(|_| !waited.is_zero()) {
+                if let Some(failure) = state.no_first_lease.clone().filter(|_| polling.has_begun())
+                {
                     return Err(failure);
                 }
                 (state.acquiring, state.no_first_lease) = (true, None);
@@ -132,7 +133,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                     if is_of_a_handler(&error) {
                         return Err(error);
                     }
-                    waited = Duration::ZERO;
+                    polling = Polling::default();
                     continue; // the child, or what was restored, takes a lease of its own
                 }
                 let error = no_first_lease(error);
@@ -144,15 +145,10 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                 return Err(error);
             }
             drop(state);
-            if waited >= self.source.options.acquire_timeout {
+            let Some(left) = polling.left_of(self.source.options.acquire_timeout) else {
                 return Err(unavailable(NO_LEASE, Duration::ZERO, None));
-            }
-            waited += self
-                .generator
-                .clock()
-                .sleep(POLL_INTERVAL)?
-                .unwrap_or(POLL_INTERVAL)
-                .max(POLL_INTERVAL);
+            };
+            polling.pause(self.generator.clock(), left)?;
         }
     }
 
@@ -183,20 +179,16 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         process_lease.shared.wake(process_lease.shared.lock());
         let end = || self.generator.lease().map_or(i64::MIN, |lease| lease.end_exclusive());
         let first_end = end();
-        let mut waited = Duration::ZERO;
+        let mut polling = Polling::default();
         while end() == first_end {
-            if process_lease.shared.lock().ended || waited >= self.max_wait {
+            let has_ended = process_lease.shared.lock().ended;
+            let Some(left) = polling.left_of(self.max_wait).filter(|_| !has_ended) else {
                 // If it is not over, its end may have risen before it was read.
                 let is_over = first_end <= reading()?.second();
                 return if is_over { Err(self.explain(expired)) } else { Ok(()) };
-            }
-            process_lease.shared.lock().waits += u64::from(waited.is_zero());
-            waited += self
-                .generator
-                .clock()
-                .sleep(POLL_INTERVAL)?
-                .unwrap_or(self.max_wait)
-                .max(POLL_INTERVAL);
+            };
+            process_lease.shared.lock().waits += u64::from(!polling.has_begun());
+            polling.pause(self.generator.clock(), left)?;
             // By a handler of a signal. The lock may be held by a thread that the child does not have.
             if !process_lease.is_of_this_process() {
                 return self.begin();

@@ -18,7 +18,7 @@ use crate::{
 ///     fn run(&mut self, statement: &Statement) -> Result<Response, Error> {
 ///         let Statement { text, parameters, wait } = statement;
 ///         // Connect if necessary. Run text with parameters, each of type text, outside of any
-///         // transaction. For Redis, see `Wait`.
+///         // transaction. For Redis, see `WaitForReplicas`.
 ///         # let _ = (text, parameters, wait);
 ///         Ok(Response::Rows(vec![vec![Some("cell".into())]]))
 ///     }

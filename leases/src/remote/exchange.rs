@@ -30,7 +30,7 @@ pub struct Statement {
     /// See the table.
     pub parameters: Vec<String>,
     /// Redis: the replica confirmation to wait for.
-    pub wait: Option<Wait>,
+    pub wait: Option<WaitForReplicas>,
 }
 
 /// How many replicas of a Redis should confirm what a statement writes.
@@ -40,7 +40,7 @@ pub struct Statement {
 /// connection `WAIT` says nothing about this statement. The client does not judge whether enough
 /// replicas have confirmed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Wait {
+pub struct WaitForReplicas {
     /// How many replicas.
     pub replicas: u32,
     /// How long to wait for them. It is shorter than the time that any client waits for an answer.
@@ -72,7 +72,7 @@ pub enum Response {
     ///   `Date` header; `None`, or no second cell, if it has no such header. Without it, fence,
     ///   repair and the release of a dead holder are refused.
     Rows(Vec<Vec<Option<String>>>),
-    /// The response to a statement with a [`Wait`].
+    /// The response to a statement with a [`WaitForReplicas`].
     Confirmed {
         /// As above.
         rows: Vec<Vec<Option<String>>>,

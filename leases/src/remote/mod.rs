@@ -34,7 +34,7 @@ pub(crate) mod text;
 pub use self::{address::Address, engine::Engine};
 pub use self::{
     client::Client,
-    exchange::{Exchange, Progress, Response, Statement, Wait},
+    exchange::{Exchange, Progress, Response, Statement, WaitForReplicas},
     protocol::Protocol,
     requests::RemoteRequest,
     shared::SharedClient,

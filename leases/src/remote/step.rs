@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     context::Context,
-    exchange::{Response, Wait},
+    exchange::{Response, WaitForReplicas},
     text::Key,
 };
 use crate::{Error, Result, Token};
@@ -33,7 +33,7 @@ pub(crate) struct Step {
     /// The first and last second on the server's clock in which it may be written.
     pub(crate) at: Option<(i64, i64)>,
     /// Redis: what replicas must confirm.
-    pub(crate) wait: Option<Wait>,
+    pub(crate) wait: Option<WaitForReplicas>,
 }
 
 impl Step {

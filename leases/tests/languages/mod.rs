@@ -12,7 +12,7 @@ use std::{
 
 use randflake_leases::{
     Error, ErrorKind, Namespace, Result, Token,
-    remote::{Client, Protocol, RedisClient, RemoteStore, Response, Statement, Wait},
+    remote::{Client, Protocol, RedisClient, RemoteStore, Response, Statement, WaitForReplicas},
 };
 use serde_json::{Value, json};
 

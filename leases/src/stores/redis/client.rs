@@ -11,7 +11,7 @@ use crate::{
     remote::{
         address::Address,
         engine::Engine,
-        exchange::{Response, Statement, Wait},
+        exchange::{Response, Statement, WaitForReplicas},
     },
     stores::{
         client::{TIMEOUT, address_of, unavailable},
@@ -100,7 +100,7 @@ fn connect(client: &redis::Client, timeout: Duration) -> RedisResult<Connection>
 fn ask(connection: &mut Connection, statement: &Statement) -> Result<Response, NoResponse> {
     let mut commands = pipe();
     commands.cmd(statement.text).arg(&statement.parameters);
-    if let Some(Wait { replicas, milliseconds }) = statement.wait {
+    if let Some(WaitForReplicas { replicas, milliseconds }) = statement.wait {
         commands.cmd("WAIT").arg(replicas).arg(milliseconds);
     }
     let answers = commands.ignore_errors().query::<Vec<RedisResult<Value>>>(connection);

@@ -31,7 +31,7 @@ use crate::{
     Result,
     remote::{
         context::Context,
-        exchange::{Response, Statement, Wait},
+        exchange::{Response, Statement, WaitForReplicas},
         step::{FreeRange, Nonce, Page, Seen, Step, Write, number, said, say},
         text::Key,
     },
@@ -50,7 +50,7 @@ async fn run(
     context: &Context,
     script: &str,
     rest: Vec<String>,
-    wait: Option<Wait>,
+    wait: Option<WaitForReplicas>,
 ) -> Result<(Vec<String>, Option<u32>)> {
     let nonce = Nonce::new();
     let key = format!("randflake:{{{}}}", context.namespace().name());
@@ -69,7 +69,7 @@ async fn ask(
     context: &Context,
     script: &str,
     rest: Vec<String>,
-    wait: Option<Wait>,
+    wait: Option<WaitForReplicas>,
 ) -> Result<(Seen, Vec<String>)> {
     let (mut cells, replicas) = run(context, script, rest, wait).await?;
     if cells.len() < 3 {

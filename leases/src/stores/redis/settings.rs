@@ -6,7 +6,7 @@ use crate::{
     Error, ErrorKind, Result,
     remote::{
         context::{ALLOW, Context},
-        exchange::{Response, Statement, Wait},
+        exchange::{Response, Statement, WaitForReplicas},
         step::{Seen, refused},
     },
 };
@@ -89,7 +89,8 @@ impl RedisSettings {
         if self.min_replicas == 0 {
             return Ok(0);
         }
-        let wait = Some(Wait { replicas: self.min_replicas, milliseconds: CONFIRM_TIMEOUT });
+        let wait =
+            Some(WaitForReplicas { replicas: self.min_replicas, milliseconds: CONFIRM_TIMEOUT });
         match context.run(Statement { text: "TIME", parameters: vec![], wait }).await {
             Response::Confirmed { .. } => Ok(self.min_replicas),
             Response::Rows(_) => Err(unable_to_confirm()),
@@ -147,18 +148,18 @@ pub(super) async fn no_master(context: &Context) -> Error {
 
 /// Returns the confirmation that a grant needs: a replica that is promoted must have it, and a grant of the
 /// old master must not count after that.
-pub(crate) fn wait_for(replicas: u32) -> Option<Wait> {
-    (replicas > 0).then_some(Wait { replicas, milliseconds: CONFIRM_TIMEOUT })
+pub(crate) fn wait_for(replicas: u32) -> Option<WaitForReplicas> {
+    (replicas > 0).then_some(WaitForReplicas { replicas, milliseconds: CONFIRM_TIMEOUT })
 }
 
 /// Refuses what too few replicas have confirmed.
 pub(crate) fn check_confirmed(
     context: &Context,
-    wait: Option<Wait>,
+    wait: Option<WaitForReplicas>,
     seen: &Seen,
     what: &str,
 ) -> Result<()> {
-    let Some(Wait { replicas, .. }) = wait else { return Ok(()) };
+    let Some(WaitForReplicas { replicas, .. }) = wait else { return Ok(()) };
     let confirmed = seen.replicas.ok_or_else(unable_to_confirm)?;
     if seen.written.is_empty() || confirmed >= replicas {
         return Ok(());
