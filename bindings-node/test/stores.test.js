@@ -1,7 +1,7 @@
 'use strict'
 
-// Namespaces that are made, and leases from PostgreSQL, Redis and etcd: real servers, through each
-// client.
+// Namespaces that are made, and leases from PostgreSQL, MySQL, Redis and etcd: real servers, through
+// each client.
 
 const assert = require('node:assert/strict')
 const { once } = require('node:events')

@@ -84,8 +84,8 @@ declare abstract class IdGenerator extends NumberGenerator {
   get nodeIds(): number[]
 
   /**
-   * What this generator has done in this process, in numbers that only rise. Counting costs an id
-   * nothing. `randflake/prometheus` exports them to Prometheus.
+   * What this generator has done in this process; all numbers but `clockSkewSeconds` only rise.
+   * Counting costs an id nothing. `randflake/prometheus` exports them to Prometheus.
    *
    * @example
    * const flake = new Randflake(1, generateSecret())
@@ -408,7 +408,8 @@ export interface LeaseStatus extends Readonly<Lease> {
    * `retryAfter` says when one is. `retrying`: the store did not grant the last request, or the
    * lease was lost; the generator continues to the end of its lease, and asks the store again.
    * `expired`: the lease has ended, there are no ids, and the generator asks the store again.
-   * `acquiring`: there is no lease yet. `stopped`: there will be none.
+   * `stopped`: the store will not be asked again. `acquiring` does not occur: before the first
+   * lease, the status is `null`.
    */
   readonly state: 'acquiring' | 'holding' | 'waiting' | 'retrying' | 'expired' | 'stopped'
   /** The node ids, sorted. */
@@ -477,17 +478,17 @@ export interface LeaseOptions {
    */
   maxDriftSeconds?: number | undefined
   /**
-   * Creates the namespace, and for PostgreSQL its tables, with the first lease if it is missing.
-   * Unless set, this happens in a file, which is also created, but not in a server. A process that
-   * finds an empty store cannot tell a new one from one that has lost everything: call
+   * Creates the namespace, and for PostgreSQL and MySQL its table, with the first lease if it is
+   * missing. Unless set, this happens in a file, which is also created, but not in a server. A
+   * process that finds an empty store cannot tell a new one from one that has lost everything: call
    * {@link initStore} once instead, which is safer. With `false`, a file that was lost is
    * `STORE_NOT_INITIALIZED`. `true` is not for Redis.
    */
   create?: boolean | undefined
   /**
-   * Allows a server that may lose what it has acknowledged: a Redis that evicts keys, keeps nothing
-   * on a disk, or has replicas and does not wait for any, and a PostgreSQL whose fsync is off. False
-   * unless set; not for files.
+   * Allows a server that may lose what it has acknowledged, such as a Redis that evicts keys, keeps
+   * nothing on a disk, or has replicas and does not wait for any, a PostgreSQL whose fsync is off,
+   * and a MySQL that does not wait for its disk. False unless set; not for files.
    */
   allowWeakStore?: boolean | undefined
   /**

@@ -5,8 +5,8 @@ import type { Layout, LayoutFields, LayoutName } from './layouts.js'
  * A store with a server, other than by its URL, `postgresql://` (or `postgres://`), `mysql://` (or
  * `mariadb://`), `redis://` (or `rediss://`) and `etcd://host:port,host:port` (or `etcds://`): a
  * `Pool` or a connected `Client` of `pg`, a pool or a connection of `mysql2` or, from 3.2 on, of
- * `mariadb`, with callbacks or promises, a client or `Cluster` of `ioredis`, a connected client or
- * cluster of `redis`, or a {@link StoreAdapter}.
+ * `mariadb`, with callbacks or promises, a client or `Cluster` of `ioredis`, a connected client,
+ * cluster or sentinel of `redis`, or a {@link StoreAdapter}.
  *
  * For a Redis with replicas, the client must have `pipeline`, as in `ioredis`, or `multi`, as in
  * `redis`: a WAIT follows each request for a lease on its connection.
@@ -74,10 +74,10 @@ export interface InitOptions {
 export type InitMode = 'new' | 'quarantine'
 
 /**
- * Creates a namespace, and for PostgreSQL its tables, if it is missing. An existing one is checked,
- * and stays as it is. Call this once, when the store is set up, and not with each start or deploy:
- * after a loss of the store, `new` repeats ids. A SQLite file is created if it is missing; its
- * first lease does that, too, as `new`.
+ * Creates a namespace, and for PostgreSQL and MySQL its table, if it is missing. An existing one is
+ * checked, and stays as it is. Call this once, when the store is set up, and not with each start or
+ * deploy: after a loss of the store, `new` repeats ids. A SQLite file is created if it is missing;
+ * its first lease does that, too, as `new`.
  *
  * @param store the path of a SQLite file or its `file:` URL, the URL of a server, or a
  *   {@link StoreClient}.

@@ -163,8 +163,9 @@ export interface TicketsOptions {
    */
   step?: number | bigint | undefined
   /**
-   * For how many seconds, at the current rate, numbers should last while the store is unreachable,
-   * 0 to 86400; 2 unless set.
+   * For how many seconds, at the current rate, the numbers that this object holds should last, 0 to
+   * 86400; 2 unless set. An outage of the store of less than half of that goes unnoticed, but of
+   * half a minute at most: the store has to confirm each minute that they are still this object's.
    */
   reserveSeconds?: number | undefined
   /** The smallest number of numbers in a block, 1 to `maxBlock`; 10 unless set. */
@@ -187,7 +188,8 @@ export interface TicketsOptions {
    */
   maxWaitMs?: number | undefined
   /**
-   * Whether to accept a Redis or PostgreSQL that may lose what it has acknowledged; false unless set.
+   * Whether to accept a server that may lose what it has acknowledged; false unless set. Not for
+   * files.
    */
   allowWeakStore?: boolean | undefined
 }
@@ -224,9 +226,9 @@ export interface InitTicketsOptions {
 }
 
 /**
- * Creates a namespace for tickets, and for PostgreSQL its tables, if it is missing. An existing one
- * stays as it is. Call this once, when the store is set up, and not with each start or deploy:
- * after a loss of the store, its counters would start over.
+ * Creates a namespace for tickets, and for PostgreSQL and MySQL its table, if it is missing. An
+ * existing one stays as it is. Call this once, when the store is set up, and not with each start or
+ * deploy: after a loss of the store, its counters would start over.
  *
  * @param store the path of a SQLite file, which is made if it is missing, or its `file:` URL, the URL
  *   of a server, or a {@link StoreClient}.

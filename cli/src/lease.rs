@@ -47,8 +47,8 @@ pub(crate) enum Lease {
     after_help = "\
 Run it once, when the store is set up, and not with each start or deploy: after
 the store has lost its data, --new repeats ids. A namespace that exists is
-checked and not changed. In PostgreSQL this also creates the tables. A SQLite
-file needs no init: its first lease creates it, as with --new.
+checked and not changed. In PostgreSQL and MySQL this also creates the table. A
+SQLite file needs no init: its first lease creates it, as with --new.
 
 Examples:
   randflake lease init --new --store etcd://localhost:2379

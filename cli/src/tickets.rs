@@ -44,8 +44,8 @@ pub(crate) enum Tickets {
     after_help = "\
 Run it once, when the store is set up, and not with each start or deploy: after
 the store has lost its data, --new repeats numbers. A namespace that exists is
-checked and not changed. In PostgreSQL this also creates the tables. A SQLite
-file needs it, too: a missing file gives no tickets.
+checked and not changed. In PostgreSQL and MySQL this also creates the table. A
+SQLite file needs it, too: a missing file gives no tickets.
 
 Examples:
   randflake tickets init --new --store ids.db"

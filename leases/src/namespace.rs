@@ -544,7 +544,8 @@ fn largest_of(layout: &str) -> u32 {
 /// What a store saves about a namespace when it is created.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NamespaceMetadata {
-    /// Version of the stored format; 1 so far.
+    /// Version of what the store keeps about a namespace; another one than this crate writes is
+    /// refused.
     pub format: u32,
     /// The bounds.
     pub limits: Limits,

@@ -10,7 +10,7 @@ Rows = Sequence[Sequence[str | None]]
 
 
 class Adapter(Protocol):
-    """Runs statements with any other client. See the README for one.
+    """Runs statements with any other client. The guide of PostgreSQL has one.
 
     The thread that keeps a lease calls it, one call at a time. It may also have two methods:
     discard(), to give up a connection that may deliver the answer to another statement, and rest(),

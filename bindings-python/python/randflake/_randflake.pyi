@@ -170,10 +170,12 @@ class Randflake(Generator):
         process give the node ids back.
 
         store: the path of a SQLite file on a local disk, which is made if it is missing. Or a
-        server: a URL, which is postgresql://, redis://, rediss://, etcd://host:port,host:port or
-        etcds://; a psycopg connection, or a pool of them; a redis.Redis; or an Adapter of
-        randflake.stores. With a URL a forked child connects again; with a client it raises FORKED.
-        None for RANDFLAKE_STORE, a path or a URL.
+        server: a URL, which is postgresql://, mysql://, mariadb://, redis://, rediss://,
+        etcd://host:port,host:port or etcds://; a psycopg connection, or a pool of them; a
+        connection of PyMySQL, mysqlclient or MySQL's connector; an Engine of SQLAlchemy; a
+        redis.Redis or redis.RedisCluster; or an Adapter of randflake.stores. With a URL a forked
+        child connects again; with a client it raises FORKED. None for RANDFLAKE_STORE, a path or a
+        URL.
         secret: 16 bytes, or a str of 32 hex digits; see generate_secret. None for RANDFLAKE_SECRET,
         or for the contents of the file RANDFLAKE_SECRET_FILE.
         node_count: how many node ids, 1 to 16384; each adds 131072 ids a second. While the store
@@ -191,10 +193,10 @@ class Randflake(Generator):
         max_skew: by how many whole seconds clocks may differ; a namespace keeps what it was made
         with.
         create: whether to create the namespace if it is missing, as "new", instead of init_store;
-        None does so in a file, which is also created, but not in PostgreSQL or etcd. With False, a
-        file that was lost is STORE_NOT_INITIALIZED, and not an empty store.
-        allow_weak_store: whether to lease from a Redis or PostgreSQL that may lose what it has
-        acknowledged. A file is refused with it.
+        None does so in a file, which is also created, but not in a server. True is not for Redis.
+        With False, a file that was lost is STORE_NOT_INITIALIZED, and not an empty store.
+        allow_weak_store: whether to lease from a server that may lose what it has acknowledged. A
+        file is refused with it.
         on_lease_change: called with a LeaseStatus after the first lease, after each change of its
         state or its node ids, and after close; in a forked child, too. It runs on a thread of its
         own, one change after the other. What it raises is logged.

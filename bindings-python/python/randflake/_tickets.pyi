@@ -70,9 +70,10 @@ class Tickets:
         counter must have this one.
         step: by how much numbers rise, 1 to 2**53 - 1; 1 unless given. An existing counter must
         have this one.
-        reserve_seconds: for how many seconds, at the current rate, numbers should last while the
-        store is unreachable, 0 to 86400. They last for half a minute at most, since the store has
-        to confirm each minute that they are still this process's.
+        reserve_seconds: for how many seconds, at the current rate, the numbers that a process holds
+        should last, 0 to 86400. An outage of the store of less than half of that goes unnoticed,
+        but of half a minute at most: the store has to confirm each minute that they are still this
+        process's.
         min_block: the smallest number of numbers in a block, 1 to max_block.
         max_block: the most numbers that a process has drawn and not handed out, 1 to 2**53 - 1, and
         so the most that are lost when it is killed.
@@ -80,8 +81,8 @@ class Tickets:
         counter begins at its start: if a store was lost, every number would come a second time.
         acquire_timeout: how many seconds the first block may take, 0 to 86400.
         max_wait: how long a call may wait for a block, 0 to 86400 seconds; 0 never waits.
-        allow_weak_store: whether to accept a Redis or PostgreSQL that may lose what it has
-        acknowledged. A file is refused with it.
+        allow_weak_store: whether to accept a server that may lose what it has acknowledged. A file
+        is refused with it.
 
         Raises InvalidArgumentError with the code INVALID_ARGUMENT; StoreError with
         STORE_NOT_INITIALIZED if there is no such namespace, STORE_QUARANTINED if the store may have

@@ -85,8 +85,8 @@ def init_store(
 ) -> None:
     """Makes a namespace in a store, once, before its first lease.
 
-    An existing one is checked, and stays as it is. In PostgreSQL this creates the tables, too. A
-    SQLite file is created if it is missing; its first lease does that, too, as "new".
+    An existing one is checked, and stays as it is. In PostgreSQL and MySQL this creates the table,
+    too. A SQLite file is created if it is missing; its first lease does that, too, as "new".
 
     Do not call it with each start or deploy: after a loss of the store, "new" repeats ids.
 
@@ -102,8 +102,8 @@ def init_store(
     max_skew: by how many whole seconds clocks may differ.
     node_ids: which node ids are leased, as "0-6,8-1023"; the others are free for generators to
     which you assign one. None for all. set_node_ids changes them.
-    allow_weak_store: whether to accept a Redis or PostgreSQL that may lose what it has
-    acknowledged.
+    allow_weak_store: whether to accept a server that may lose what it has acknowledged. A file is
+    refused with it.
 
     Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT; StoreError with
     STORE_UNAVAILABLE, SECRET_MISMATCH, WEAK_STORE or DRIVER_MISSING.

@@ -86,8 +86,8 @@ def init_tickets(
 ) -> None:
     """Makes a namespace of tickets in a store, once, before its first number.
 
-    An existing one is checked, and stays as it is. In PostgreSQL this creates the tables, too. A
-    SQLite file is created if it is missing.
+    An existing one is checked, and stays as it is. In PostgreSQL and MySQL this creates the table,
+    too. A SQLite file is created if it is missing.
 
     Do not call it with each start or deploy: after a loss of the store, "new" makes every counter
     start over.
@@ -96,8 +96,8 @@ def init_tickets(
     mode: "new" if this store has never had the namespace; "quarantine" if it may have had it and
     lost it: each counter must then be fenced before a number is drawn. Required.
     namespace: 1 to 200 bytes. It is only for tickets, with any number of counters.
-    allow_weak_store: whether to accept a Redis or PostgreSQL that may lose what it has
-    acknowledged.
+    allow_weak_store: whether to accept a server that may lose what it has acknowledged. A file is
+    refused with it.
 
     Raises InvalidArgumentError with the code INVALID_ARGUMENT; StoreError with STORE_UNAVAILABLE,
     WEAK_STORE or DRIVER_MISSING.

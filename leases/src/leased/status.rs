@@ -101,7 +101,8 @@ impl LeaseStatus {
     }
 
     /// Returns a sentence for a log: what has changed, the node ids, until when ids go on, and the
-    /// store's error if there is one. All languages write the same. It names no secret and no URL.
+    /// store's error if there is one. All languages write the same. It names no secret and no
+    /// password.
     #[must_use]
     pub fn message(&self) -> String {
         let nodes = Nodes(&self.node_ids);
