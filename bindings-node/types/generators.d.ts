@@ -408,10 +408,10 @@ export interface LeaseStatus extends Readonly<Lease> {
    * `retryAfter` says when one is. `retrying`: the store did not grant the last request, or the
    * lease was lost; the generator continues to the end of its lease, and asks the store again.
    * `expired`: the lease has ended, there are no ids, and the generator asks the store again.
-   * `stopped`: the store will not be asked again. `acquiring` does not occur: before the first
-   * lease, the status is `null`.
+   * `stopped`: the store will not be asked again. Before the first lease, there is no
+   * status, but `null`.
    */
-  readonly state: 'acquiring' | 'holding' | 'waiting' | 'retrying' | 'expired' | 'stopped'
+  readonly state: 'holding' | 'waiting' | 'retrying' | 'expired' | 'stopped'
   /** The node ids, sorted. */
   readonly nodeIds: readonly number[]
   /** The time to the end by the machine's clock, with a fraction; 0 if it has passed. */

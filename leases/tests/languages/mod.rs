@@ -84,7 +84,7 @@ impl Guest {
             }
         };
         let Statement { text, parameters, wait } = statement;
-        let wait = wait.map(|Wait { replicas, milliseconds }| [replicas, milliseconds]);
+        let wait = wait.map(|WaitForReplicas { replicas, milliseconds }| [replicas, milliseconds]);
         let question = json!({"text": text, "parameters": parameters, "wait": wait});
         let question = format!("{question}\n");
         line.get_mut().write_all(question.as_bytes())?;
