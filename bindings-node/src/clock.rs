@@ -1,8 +1,13 @@
-use std::time::Duration;
+//! The machine's clock, as long as an environment lasts, and clocks written in JavaScript.
 
-use randflake::{Clock, Error, Result, bindings::unix_nanos};
+use std::{sync::Arc, time::Duration};
 
-use crate::ffi::Reference;
+use randflake::{Clock, Error, Result, SystemClock, bindings::unix_nanos};
+
+use crate::{
+    closing::{Closing, LONGEST_SLICE, ended},
+    ffi::Reference,
+};
 
 /// A clock written in JavaScript, as the function that `arguments.js` makes of it. Stays on the thread
 /// that made it.
@@ -23,5 +28,47 @@ impl Clock for InjectedClock {
         self.0.call(Some(duration.as_secs_f64()), |slept| {
             Ok(slept.to().filter(|&slept| slept).map(|_: bool| duration))
         })
+    }
+}
+
+/// The machine's clock; its waits end with an environment.
+pub(crate) struct EnvironmentClock(Arc<Closing>);
+
+impl EnvironmentClock {
+    pub(crate) fn new(closing: &Arc<Closing>) -> Self {
+        Self(Arc::clone(closing))
+    }
+}
+
+impl Clock for EnvironmentClock {
+    #[inline]
+    fn now(&self) -> Result<i64> {
+        SystemClock.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
+        let mut slept = Duration::ZERO;
+        while slept < duration {
+            if self.0.is_over() {
+                return Err(ended());
+            }
+            let slice = LONGEST_SLICE.min(duration.saturating_sub(slept));
+            slept += SystemClock.sleep(slice)?.unwrap_or(slice);
+        }
+        Ok(Some(slept))
+    }
+
+    #[inline]
+    fn coarse_time(&self) -> Option<i64> {
+        SystemClock.coarse_time()
+    }
+
+    #[inline]
+    fn counter(&self) -> Option<u64> {
+        SystemClock.counter()
+    }
+
+    fn is_system(&self) -> bool {
+        true
     }
 }

@@ -10,9 +10,9 @@ use randflake_leases::{
 };
 
 use crate::{
+    closing::Closing,
     environment::Environment,
     ffi::{Callback, Outcome, Value, outcome},
-    leases::Leases,
     stores::{Server, ask},
     threads,
 };
@@ -23,9 +23,9 @@ use crate::{
 pub fn run_command(arguments: Vec<String>, open: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| {
         let js = open.js();
-        let leases = Arc::clone(&js.state::<Environment>()?.leases);
+        let closing = Arc::clone(&js.state::<Environment>()?.closing);
         let open = Callback::new(open)?;
-        let open_server = move |url: &str, namespace| open_server(&open, url, namespace, &leases);
+        let open_server = move |url: &str, namespace| open_server(&open, url, namespace, &closing);
         let arguments: Vec<OsString> = arguments.into_iter().map(OsString::from).collect();
         let work = move || Ok(randflake_cli::run(arguments, open_server));
         js.promise(threads::start, work, |js, code| js.convert(code))
@@ -36,10 +36,10 @@ fn open_server(
     open: &Callback,
     url: &str,
     namespace: Namespace,
-    leases: &Leases,
+    closing: &Closing,
 ) -> Result<RemoteStore<Box<dyn Client>>> {
     let asked_url = url.to_owned();
-    match ask(open, leases, opened, move |js| js.convert(asked_url))? {
+    match ask(open, closing, opened, move |js| js.convert(asked_url))? {
         Some(server) => server.open(namespace),
         None => RemoteStore::open(url, namespace), // its error says what a URL looks like
     }

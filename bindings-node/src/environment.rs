@@ -18,13 +18,13 @@ use randflake::{Id, Result, bindings};
 use slab::Slab;
 
 use crate::{
+    closing::Closing,
     ffi::{CallBuffer, Js, Value},
-    leases::Leases,
     threads::Threads,
 };
 
 pub(crate) struct Environment {
-    pub(crate) leases: Arc<Leases>,
+    pub(crate) closing: Arc<Closing>,
     /// Where `generators.js` leaves the index of a generator before it calls, and finds the id.
     pub(crate) buffer: CallBuffer,
     /// A call holds it while it runs; generators that are added or removed meanwhile change a copy.
@@ -86,8 +86,8 @@ pub(crate) struct Handle {
 }
 
 impl Environment {
-    pub(crate) fn new(leases: Arc<Leases>, buffer: Value<'_>) -> Result<Self> {
-        Ok(Self { leases, buffer: CallBuffer::new(buffer)?, generators: RefCell::default() })
+    pub(crate) fn new(closing: Arc<Closing>, buffer: Value<'_>) -> Result<Self> {
+        Ok(Self { closing, buffer: CallBuffer::new(buffer)?, generators: RefCell::default() })
     }
 
     /// Makes an id with the generator whose index JavaScript has left; `None` if none has it.

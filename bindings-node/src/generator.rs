@@ -11,10 +11,10 @@ use randflake_leases::LeasedMetrics;
 
 use crate::{
     arguments::{self, set},
+    clock::EnvironmentClock,
     clock::InjectedClock,
     environment::{Batches, DynGenerator, Environment, Handle},
     ffi::{Js, Outcome, Reference, Value, fill_by_copy, in_place, outcome, whole_ms},
-    leases::EnvironmentClock,
     metrics,
 };
 
@@ -113,7 +113,7 @@ fn build<'call, F: Format<Id: Number>>(
         restart_safe: options.boolean(c"restartSafe")?,
     );
     if clock.is_undefined() {
-        let clock = EnvironmentClock::new(&js.state::<Environment>()?.leases);
+        let clock = EnvironmentClock::new(&js.state::<Environment>()?.closing);
         let flake = Arc::new(builder.clock(clock).build()?);
         return Handle::shared(js, flake);
     }

@@ -5,11 +5,12 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Error, ErrorKind, Format, Result, bindings::Polling};
-use randflake_leases::Leased;
+use randflake::{Clock, Error, ErrorKind, Format, Result};
+use randflake_leases::{Leased, bindings::Polling};
 
 use crate::{
-    leases::{EnvironmentClock, Leases, Pending},
+    clock::EnvironmentClock,
+    closing::{Closing, Pending},
     threads,
 };
 
@@ -18,7 +19,7 @@ const SHORT: Duration = Duration::from_millis(50);
 
 pub(crate) struct LazyLease<F: Format> {
     leased: Arc<Leased<F, EnvironmentClock>>,
-    leases: Arc<Leases>,
+    closing: Arc<Closing>,
     attempt: Mutex<Attempt>,
     /// Shared by all threads that take the lease or wait for the one that does.
     pending: Pending,
@@ -32,19 +33,19 @@ struct Attempt {
 }
 
 impl<F: Format> LazyLease<F> {
-    pub(crate) fn new(leased: Arc<Leased<F, EnvironmentClock>>, environment: Arc<Leases>) -> Self {
+    pub(crate) fn new(leased: Arc<Leased<F, EnvironmentClock>>, closing: Arc<Closing>) -> Self {
         let (attempt, pending) = Default::default();
-        Self { leased, leases: environment, attempt, pending }
+        Self { leased, closing, attempt, pending }
     }
 
     /// Takes the lease, or waits for the thread that does: not on the JavaScript thread, which may run
     /// the client of the store.
     pub(crate) fn take(&self) -> Result<()> {
-        let pending = (self.leases.begin()?, Arc::clone(&self.pending));
+        let pending = (self.closing.begin()?, Arc::clone(&self.pending));
         let taken = self
             .leased
             .recover(on_its_way())
-            .and_then(|()| self.leases.keep(Arc::clone(&self.leased) as _));
+            .and_then(|()| self.closing.keep(Arc::clone(&self.leased) as _));
         drop(pending); // not before the environment knows of it
         taken
     }
@@ -52,7 +53,7 @@ impl<F: Format> LazyLease<F> {
     /// Makes a thread take the lease, unless one already does, and waits for it at most this long.
     pub(crate) fn take_elsewhere(self: &Arc<Self>, max_wait: Duration) -> Result<()> {
         self.start()?;
-        let (clock, mut polling) = (EnvironmentClock::new(&self.leases), Polling::default());
+        let (clock, mut polling) = (EnvironmentClock::new(&self.closing), Polling::new());
         loop {
             let attempt = self.lock();
             let failure = attempt.failure.clone();
@@ -63,7 +64,7 @@ impl<F: Format> LazyLease<F> {
             let Some(left) = polling.left_of(max_wait) else {
                 return Err(failure.unwrap_or_else(on_its_way));
             };
-            polling.pause(&clock, left)?;
+            polling.pause(left, |pause| clock.sleep(pause))?;
         }
     }
 

@@ -3,19 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use napi_derive::napi;
-use randflake::{
-    Call, Clock, Error, ErrorKind, Format, Layout, Result, Secret, SystemClock, Wait,
-    bindings::Polling,
+use randflake::{Call, Clock, Error, ErrorKind, Format, Layout, Result, Secret, SystemClock, Wait};
+use randflake_leases::{
+    LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location,
+    bindings::{Polling, repeat},
 };
-use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
     arguments::{self, set},
+    clock::EnvironmentClock,
     environment::{Batches, DynGenerator, Environment, Handle},
     ffi::{Callback, Js, Outcome, Value, outcome},
     generator::Number,
     lazy::LazyLease,
-    leases::EnvironmentClock,
     metrics,
     stores::Store,
     threads,
@@ -40,10 +40,12 @@ impl<F: Format> Collected<F> {
         if !lacks_first_lease(&error) {
             return Err(self.leased.explain(error));
         }
-        self.recover(error, true)?;
-        let mut id = [0];
-        let filled = self.leased.try_fill(&mut id, Call::default());
-        filled.map(|()| id[0]).map_err(|error| self.leased.explain(error))
+        let explain = |error| self.leased.explain(error);
+        let fill = || {
+            let mut id = [0];
+            self.leased.try_fill(&mut id, Call::default()).map(|()| id[0])
+        };
+        repeat(error, fill, |error| self.recover(error, true), explain)
     }
 
     /// Returns whether a call may wait, `here` on the JavaScript thread, or in another one.
@@ -63,18 +65,18 @@ impl<F: Format> Collected<F> {
         }
     }
 
-    /// Calls, and calls once more after a recovery.
+    /// Makes a batch, and once more after a recovery.
     fn with_lease(&self, here: bool, mut batch: impl FnMut(Call) -> Result<()>) -> Result<()> {
         // Even where a recovery must not wait, a batch may: for the ticks that it needs.
         let call = match self.wait(here) {
             Wait::Never => Call::default(),
             Wait::MaxWait => Call::OVER_RENEWALS,
         };
-        let made = batch(call).or_else(|error| {
-            self.recover(error, here)?;
-            batch(call)
-        });
-        made.map_err(|error| self.leased.explain(error))
+        batch(call).or_else(|error| {
+            let recover = |error| self.recover(error, here);
+            let recover = |error| recover(error).map_err(|error| self.leased.explain(error));
+            repeat(error, || batch(call), recover, |error| self.leased.explain(error))
+        })
     }
 }
 
@@ -131,11 +133,11 @@ impl<F: Format<Id: Number>> DynGenerator for Collected<F> {
         let (leased, first) = (Arc::clone(&self.leased), Arc::clone(&self.first));
         let work = move || {
             leased.stop();
-            let mut polling = Polling::default();
+            let mut polling = Polling::new();
             while first.is_pending()
                 && let Some(left) = polling.left_of(LONGEST_RELEASE)
             {
-                polling.pause(&SystemClock, left)?;
+                polling.pause(left, |pause| SystemClock.sleep(pause))?;
             }
             leased.close();
             Ok(())
@@ -224,7 +226,7 @@ fn make<'call, F: LeasedFormat<Id: Number>>(
     format: impl FnOnce(Location) -> Result<LeasedBuilder<F>>,
 ) -> Result<Value<'call>> {
     let js = store.js();
-    let leases = Arc::clone(&js.state::<Environment>()?.leases);
+    let closing = Arc::clone(&js.state::<Environment>()?.closing);
     let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
     let wait_here = store.wait_here();
     let tell = Callback::new(tell)?;
@@ -233,20 +235,21 @@ fn make<'call, F: LeasedFormat<Id: Number>>(
         let message = status.message();
         let _ended = tell.call(move |js| change_object(js, status, level, message), |_| ());
     });
-    let pending = leases.begin()?;
-    let builder = with_options(builder.clock(EnvironmentClock::new(&leases)), options)?;
-    let collected = move |leased, leases| {
-        let first = Arc::new(LazyLease::new(Arc::clone(&leased), leases));
+    let pending = closing.begin()?;
+    let builder = with_options(builder.clock(EnvironmentClock::new(&closing)), options)?;
+    let collected = move |leased, closing| {
+        let first = Arc::new(LazyLease::new(Arc::clone(&leased), closing));
         Arc::new(Collected { leased, first, wait_here })
     };
     if lazily {
-        return Handle::shared(js, collected(Arc::new(builder.open_lazily()?), leases));
+        return Handle::shared(js, collected(Arc::new(builder.open_lazily()?), closing));
     }
     let work = move || {
         let opened = builder.open().map(Arc::new);
-        let kept = opened.and_then(|leased| leases.keep(Arc::clone(&leased) as _).map(|()| leased));
+        let kept =
+            opened.and_then(|leased| closing.keep(Arc::clone(&leased) as _).map(|()| leased));
         drop(pending); // not before the environment knows of it
-        Ok(collected(kept?, leases))
+        Ok(collected(kept?, closing))
     };
     js.promise(threads::start, work, Handle::shared)
 }

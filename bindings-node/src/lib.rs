@@ -9,9 +9,10 @@
 #![cfg_attr(test, allow(dead_code))]
 
 mod arguments;
-mod boundary;
+mod boundary_flake;
 mod cloak;
 mod clock;
+mod closing;
 mod command;
 mod environment;
 mod ffi;
@@ -20,7 +21,6 @@ mod inspector;
 mod layout;
 mod lazy;
 mod leased;
-mod leases;
 mod metrics;
 mod module;
 mod operator;

@@ -11,11 +11,10 @@ use randflake::{Result, Secret, bindings::ForkId};
 
 use crate::{
     arguments, cloak,
+    closing::Closing,
     environment::{self, Environment},
     ffi::{self, Js, Outcome, Value, outcome},
-    generator, inspector, layout,
-    leases::Leases,
-    text,
+    generator, inspector, layout, text,
 };
 
 /// Takes the class of errors and the shared call buffer. Returns the class and the buffer to use,
@@ -33,10 +32,10 @@ pub fn load<'call>(
     outcome(|| {
         let js = error_class.js();
         let environment = js.enter(error_class, || {
-            let leases = Arc::<Leases>::default();
-            let hook = env.add_env_cleanup_hook(Arc::clone(&leases), |leases| leases.end());
+            let closing = Arc::<Closing>::default();
+            let hook = env.add_env_cleanup_hook(Arc::clone(&closing), |closing| closing.end());
             hook.map_err(ffi::refused_by_napi)?;
-            Environment::new(leases, buffer)
+            Environment::new(closing, buffer)
         })?;
         functions(js, &environment)
     })
@@ -106,7 +105,7 @@ pub fn new_weakness(secret: Value<'_>) -> Outcome<Option<&'static str>> {
 #[napi]
 pub fn end_leases(env: Env) -> Outcome<()> {
     outcome(|| {
-        Js::of(&env).state::<Environment>()?.leases.end();
+        Js::of(&env).state::<Environment>()?.closing.end();
         Ok(())
     })
 }

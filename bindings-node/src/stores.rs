@@ -26,9 +26,9 @@ use randflake_leases::{
 
 use crate::{
     arguments::{self, default_namespace},
+    closing::{Closing, LONGEST_SLICE, ended},
     environment::Environment,
     ffi::{Callback, Js, Outcome, Value, outcome},
-    leases::{LONGEST_SLICE, Leases, ended},
     threads,
 };
 
@@ -51,7 +51,7 @@ pub(crate) struct Server {
     url: Option<String>,
     /// Where it is, for people.
     place: Option<String>,
-    leases: Arc<Leases>,
+    closing: Arc<Closing>,
     allow_weak: bool,
 }
 
@@ -94,8 +94,8 @@ impl Server {
         let run = Arc::new(Callback::new(value.property(c"run")?)?);
         let [url, place] =
             [value.get(c"url")?, value.get(c"place")?].map(|it| it.and_then(Value::to));
-        let leases = Arc::clone(&value.js().state::<Environment>()?.leases);
-        Ok(Self { engine, run, url, place, leases, allow_weak: false })
+        let closing = Arc::clone(&value.js().state::<Environment>()?.closing);
+        Ok(Self { engine, run, url, place, closing, allow_weak: false })
     }
 
     /// Makes the store of a namespace.
@@ -171,7 +171,7 @@ impl Client for HostClient {
         let Statement { text, parameters, wait } = statement.clone();
         let wait = wait.map(|WaitForReplicas { replicas, milliseconds }| [replicas, milliseconds]);
         let wait: Vec<_> = wait.iter().flatten().map(ToString::to_string).collect();
-        ask(&self.0.run, &self.0.leases, response, move |js| {
+        ask(&self.0.run, &self.0.closing, response, move |js| {
             js.object(&[
                 (c"text", js.convert(text)?),
                 (c"parameters", js.convert(parameters)?),
@@ -199,7 +199,7 @@ impl Drop for HostClient {
 /// Asks JavaScript, and waits for the answer while its environment lives. A late answer is dropped.
 pub(crate) fn ask<T: Send + 'static>(
     callback: &Callback,
-    leases: &Leases,
+    closing: &Closing,
     read: fn(Value<'_>) -> Result<T>,
     question: impl for<'a> FnOnce(Js<'a>) -> Result<Value<'a>> + Send + 'static,
 ) -> Result<T> {
@@ -208,7 +208,7 @@ pub(crate) fn ask<T: Send + 'static>(
         let _nobody_waits = sender.send(read(answer));
     });
     for _ in 0..SLICES {
-        is_over |= leases.is_over();
+        is_over |= closing.is_over();
         if is_over {
             return Err(unavailable(&ended().to_string()));
         }

@@ -17,9 +17,9 @@ use randflake_tickets::{
 
 use crate::{
     arguments::{self, invalid, set},
+    clock::EnvironmentClock,
     environment::{Batches, DynGenerator, Environment, Handle},
     ffi::{Js, Outcome, Value, outcome},
-    leases::EnvironmentClock,
     metrics,
     stores::{self, Store},
     threads,
@@ -124,15 +124,15 @@ pub fn lease_tickets<'call>(
 ) -> Outcome<Value<'call>> {
     outcome(|| {
         let js = store.js();
-        let leases = Arc::clone(&js.state::<Environment>()?.leases);
+        let closing = Arc::clone(&js.state::<Environment>()?.closing);
         let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
         let wait_here = store.wait_here();
         let builder = Tickets::builder(store.location(), counter_name(name)?);
-        let builder = with_options(builder, options)?.clock(EnvironmentClock::new(&leases));
-        let pending = leases.begin()?;
+        let builder = with_options(builder, options)?.clock(EnvironmentClock::new(&closing));
+        let pending = closing.begin()?;
         let keep = move |tickets| {
             let tickets = Arc::new(tickets);
-            leases.keep(Arc::clone(&tickets) as _)?;
+            closing.keep(Arc::clone(&tickets) as _)?;
             drop(pending); // not before the environment knows of it
             Ok(Arc::new(Collected { tickets, wait_here }))
         };

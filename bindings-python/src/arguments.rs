@@ -30,9 +30,10 @@ integers! {
     /// For how many seconds to lease.
     Ttl(u32): InvalidArgument,
         "ttl must be a whole number, 1 to 86400 and at least six times max_skew";
-    /// By how many seconds clocks may differ.
+    /// The longest lease of a namespace, in seconds.
     MaxTtl(u32): InvalidArgument,
         "max_ttl must be a whole number, 1 to 86400 and at least six times max_skew";
+    /// By how many seconds clocks may differ.
     MaxSkew(u32): InvalidArgument, "max_skew must be a whole number, 0 to a sixth of the ttl";
     /// A datacenter or a worker.
     NodePart(u32): InvalidNode, "the parts of a node id are integers within their widths";

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use randflake::{
     Call, Clock as _, Error, ErrorKind, Format, Generator, Order, Result, Wait, bindings,
 };
-use randflake_leases::{Leased, LeasedMetrics};
+use randflake_leases::{Leased, LeasedMetrics, bindings::repeat};
 
 use crate::{
     buffer::{Batch, LARGE_BATCH},
@@ -105,7 +105,9 @@ impl<F: ConfigSource> AnyGenerator<F> {
         self.retry(py, |flake| {
             caught(|| match flake {
                 Opened::Manual(flake) => flake.generate(),
-                Opened::Leased(leased, _) => leased.try_generate(flake.call()),
+                Opened::Leased(leased, wait) => {
+                    leased.try_generate(Call { wait: *wait, ..Call::default() })
+                }
             })
         })
     }
@@ -117,7 +119,9 @@ impl<F: ConfigSource> AnyGenerator<F> {
                 Opened::Manual(flake) => {
                     flake.generate_with(Call { order: Order::Next, ..Call::default() })
                 }
-                Opened::Leased(leased, _) => leased.try_generate(flake.call()),
+                Opened::Leased(leased, wait) => {
+                    leased.try_generate(Call { wait: *wait, ..Call::default() })
+                }
             })
         })
     }
@@ -162,22 +166,16 @@ impl<F: ConfigSource> AnyGenerator<F> {
         mut call: impl FnMut(&Opened<'_, F>) -> Result<T>,
     ) -> PyResult<T> {
         let made = self.made(py)?;
-        let mut recovered = false;
-        // A loop, because the compiler inlines a call only where it is written once.
-        loop {
-            match call(&made) {
-                Ok(answer) => return Ok(answer),
-                Err(error) if recovered => return Err(made.raise(py, error)),
-                Err(error) => made.recover(py, error)?,
-            }
-            recovered = true;
-        }
+        call(&made).or_else(|error| {
+            let recover = |error| made.recover(py, error);
+            repeat(error, || call(&made), recover, |error| made.raise(py, error))
+        })
     }
 }
 
 impl<F: Format> Opened<'_, F> {
-    /// Returns what its calls may do. A batch of a leased one may take longer than its lease.
-    fn call(&self) -> Call {
+    /// Returns what its batches may do. That of a leased one may take longer than its lease.
+    fn batch_call(&self) -> Call {
         match self {
             Self::Manual(_) => Call::default(),
             Self::Leased(_, Wait::MaxWait) => Call::OVER_RENEWALS,
@@ -259,8 +257,8 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
         if count >= LARGE_BATCH {
             self.retry(py, |flake| {
                 caught(|| match flake {
-                    Opened::Manual(manual) => manual.check_fill(count, flake.call()),
-                    Opened::Leased(leased, _) => leased.try_check_fill(count, flake.call()),
+                    Opened::Manual(manual) => manual.check_fill(count, flake.batch_call()),
+                    Opened::Leased(leased, _) => leased.try_check_fill(count, flake.batch_call()),
                 })
             })?;
         }
@@ -270,8 +268,8 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
     fn fill(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
         let fill = |flake: &Opened<'_, F>, ids: &mut [i64]| {
             caught(|| match flake {
-                Opened::Manual(manual) => manual.fill_with(ids, flake.call()),
-                Opened::Leased(leased, _) => leased.try_fill(ids, flake.call()),
+                Opened::Manual(manual) => manual.fill_with(ids, flake.batch_call()),
+                Opened::Leased(leased, _) => leased.try_fill(ids, flake.batch_call()),
             })
         };
         let filled = if ids.len() < LARGE_BATCH {

@@ -23,11 +23,8 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
-use randflake::{
-    Clock, Error, ErrorKind, SystemClock,
-    bindings::{ForkId, Polling},
-};
-use randflake_leases::{Leased, LeasedFormat};
+use randflake::{Clock, Error, ErrorKind, SystemClock, bindings::ForkId};
+use randflake_leases::{Leased, LeasedFormat, bindings::Polling};
 
 use crate::errors::raise;
 
@@ -130,7 +127,7 @@ fn before_finalizing(py: Python<'_>) {
     let mut all = registered();
     all.retain(|registered| registered.needs_python);
     py.detach(|| close(&all));
-    let mut polling = Polling::default();
+    let mut polling = Polling::new();
     while DELIVERIES.any() && py.detach(|| pause_at_exit(&mut polling)) {}
     interpreter().finalized_by = Some(thread::current().id());
     while interpreter().calls > 0 && py.detach(|| pause_at_exit(&mut polling)) {}
@@ -292,7 +289,7 @@ fn close(all: &[Registered]) {
     for registered in all {
         registered.leased.stop(); // all of them, before waiting for the first
     }
-    let mut polling = Polling::default();
+    let mut polling = Polling::new();
     let are_over = || all.iter().all(|registered| registered.leased.is_over());
     while !are_over() && pause_at_exit(&mut polling) {}
 }
@@ -300,7 +297,7 @@ fn close(all: &[Registered]) {
 /// Pauses before the next look, and returns false once the budget is used up.
 fn pause_at_exit(polling: &mut Polling) -> bool {
     let left = polling.left_of(EXIT_BUDGET);
-    left.is_some_and(|left| polling.pause(&SystemClock, left).is_ok())
+    left.is_some_and(|left| polling.pause(left, |pause| SystemClock.sleep(pause)).is_ok())
 }
 
 /// The contents of these are valid no matter what has panicked.

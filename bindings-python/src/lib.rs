@@ -27,7 +27,7 @@ macro_rules! once {
 }
 
 mod arguments;
-mod boundary;
+mod boundary_flake;
 mod buffer;
 mod bulk;
 mod changes;
@@ -47,7 +47,7 @@ mod lazy;
 mod lease;
 mod metrics;
 mod once;
-mod operation;
+mod operate;
 mod operator;
 mod options;
 mod parts;
@@ -84,7 +84,7 @@ mod _randflake {
 
     #[pymodule_export]
     use crate::{
-        boundary::BoundaryFlake,
+        boundary_flake::BoundaryFlake,
         client::address_of,
         cloak::Cloak,
         clock::ChangeableClock,

@@ -20,7 +20,7 @@ use crate::{
     convert::argument,
     errors::{raise, wrong_type},
     layout::AnyLayout,
-    operation::operate,
+    operate::operate,
 };
 
 #[pyfunction]

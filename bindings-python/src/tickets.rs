@@ -158,9 +158,13 @@ impl Tickets {
         filled.inspect_err(|_| numbers.fill(0))
     }
 
-    /// Hands out a number, unless that fails, waits or calls Python.
+    /// Hands out a number, unless that fails, waits or calls Python, as the first call of a process
+    /// does: it looks up the store of the environment.
     #[inline]
     pub(crate) fn generate_at_once(&self) -> Option<u64> {
+        if self.counter.registered_in.load(Ordering::Relaxed) != ForkId::current().number() {
+            return None;
+        }
         caught(|| self.counter.tickets.generate_with(Wait::Never)).ok()
     }
 }

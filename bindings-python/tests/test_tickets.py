@@ -479,6 +479,18 @@ def test_lazy(store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert next_of(store) == 5
 
 
+def test_nothing_is_drawn_before_the_store_of_the_environment_is_known(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANDFLAKE_STORE", str(store))
+    # A thread that draws too early fails, and so does the first call of most of these.
+    for number in range(1, 21):
+        invoices = Tickets.lazy(None, "invoices", min_block=1)
+        assert invoices.generate() == number
+        assert invoices.metrics().store_errors == {}
+        invoices.close()
+
+
 def test_threads_that_are_the_first(store: Path) -> None:
     invoices = Tickets.lazy(store, "invoices")
     made: list[int] = []

@@ -3,6 +3,7 @@
 mod check;
 mod doctor;
 mod faults;
+mod variables;
 
 use std::{fmt::Write as _, io, sync::Arc};
 

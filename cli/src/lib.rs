@@ -21,7 +21,7 @@ mod arguments;
 mod completions;
 mod confirmation;
 mod convert;
-mod environment;
+
 mod failure;
 mod generate;
 mod ids;

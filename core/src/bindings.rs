@@ -6,10 +6,10 @@ use std::fmt;
 use crate::{Error, ErrorKind, Field, Id, Result, Sequence};
 
 pub use crate::{
-    boundary::invalid_boundary_flake,
+    boundary_flake::invalid_boundary_flake,
     clock::{unix_nanos, utc, utc_second},
     fork::ForkId,
-    generator::{POLL_INTERVAL, Polling, check_max_wait, invalid_max_drift, invalid_max_wait},
+    generator::{check_max_wait, invalid_max_drift, invalid_max_wait},
     layout::{
         lifetime::lifetime_over,
         nodes::{invalid_node, too_many_nodes},

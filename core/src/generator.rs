@@ -25,7 +25,6 @@ use crate::{
 pub use self::{
     builder::{Builder, check_max_wait, invalid_max_drift, invalid_max_wait},
     call::{Call, Order, Reach, Wait},
-    wait::{POLL_INTERVAL, Polling},
 };
 
 /// A generator of unique 64-bit ids of a [`Format`]: [`Randflake`](crate::Randflake) or

@@ -51,7 +51,7 @@ mod ahead;
 mod base32hex;
 #[doc(hidden)]
 pub mod bindings;
-mod boundary;
+mod boundary_flake;
 mod buffer;
 mod cloak;
 mod clock;
@@ -77,7 +77,7 @@ mod term;
 mod tick_cache;
 
 pub use crate::{
-    boundary::BoundaryFlake,
+    boundary_flake::BoundaryFlake,
     cloak::Cloak,
     clock::{Clock, SystemClock},
     error::{Error, ErrorKind, Result},

@@ -65,14 +65,14 @@ pub struct Unused {
 }
 
 impl Positions {
-    /// Makes those of this process, which has no block yet.
+    /// Makes those of a process that has no block yet.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn of(process: ForkId) -> Self {
         Self {
             next: AtomicU64::new(0),
             bound: AtomicU64::new(0),
             fork_page: fork::page(),
-            fork_id: ForkId::current(),
+            fork_id: process,
         }
     }
 
@@ -140,12 +140,6 @@ impl Positions {
     #[must_use]
     pub fn next(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
-    }
-}
-
-impl Default for Positions {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -323,7 +317,8 @@ mod loom_tests {
             for block in blocks {
                 held.add(block);
             }
-            let model = Self { positions: Positions::new(), blocks: Mutex::new(held) };
+            let model =
+                Self { positions: Positions::of(ForkId::current()), blocks: Mutex::new(held) };
             while model.positions.next() < next {
                 model.claim().expect("a block");
             }

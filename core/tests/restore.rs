@@ -28,7 +28,7 @@ fn nothing_of_before_a_restore_is_used_after_it() {
     let closed = Randflake::builder(&secret).granted_later(1).build().expect("a generator");
     closed.begin(&[4], soon(), 0).expect("the first lease");
     closed.close();
-    let positions = Positions::new();
+    let positions = Positions::of(ForkId::current());
     let id = granted.generate().expect("an id"); // others are ahead of it now, in this thread
     manual.generate().expect("an id");
 

@@ -37,12 +37,12 @@ use std::{
 
 use randflake::{
     Call, Clock, Encrypted, Error, ErrorKind, Format, Generator, Id, Layout, Parts, Plain,
-    RawParts, Result, Secret, SystemClock, bindings::ForkId,
+    RawParts, Reach, Result, Secret, SystemClock, Wait, bindings::ForkId,
 };
 #[cfg(doc)]
-use randflake::{Randflake, Reach, Snowflake};
+use randflake::{Randflake, Snowflake};
 
-pub use self::recovery::unavailable;
+pub use self::recovery::{repeat, unavailable};
 pub use self::{
     builder::LeasedBuilder,
     cell::LeasedCell,
@@ -404,7 +404,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
 
     fn check_size(&self, count: usize, call: Call) -> Result<()> {
         let ttl = self.source.options.ttl;
-        if call != Call::default() {
+        // Others fail before they wait, or leave the thread of the keeper alone.
+        if call.wait == Wait::Never || call.reach == Reach::Renewals {
             return Ok(());
         }
         let takes = self.generator.time_for(count).as_secs();

@@ -16,6 +16,7 @@ mod clocks;
 pub mod environment;
 mod findings;
 mod fork;
+mod fork_safe_receiver;
 mod format;
 pub mod keeper;
 mod leased;
@@ -26,11 +27,10 @@ mod namespace;
 mod node_ranges;
 mod note;
 pub mod operator;
-mod own;
 mod per_process;
+mod polling;
 mod processor;
 mod protocol;
-mod reception;
 pub mod remote;
 mod row;
 mod rules;
@@ -39,6 +39,7 @@ mod rules;
 mod simulation;
 mod stores;
 mod token;
+mod written_rows;
 
 #[cfg(feature = "sqlite")]
 pub use crate::stores::sqlite::SqliteStore;

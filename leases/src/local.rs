@@ -3,9 +3,9 @@
 use crate::{
     Acquire, Acquired, Error, Fence, Fenced, Finding, LeaseStore, ListCounters, ListedCounters,
     Namespace, Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped, Token,
-    own::Own,
     protocol::{List, Listed, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened},
     rules::{self, LocalTransaction},
+    written_rows::WrittenRows,
 };
 
 /// A store whose rows this process reads and writes in transactions.
@@ -31,7 +31,7 @@ pub(crate) trait LocalStore: Send {
     }
 
     /// Returns what this client has written.
-    fn own(&self) -> &Own;
+    fn own(&self) -> &WrittenRows;
 
     /// See [`LeaseStore::accept_another`].
     fn accept_another(&mut self) {}

@@ -38,10 +38,10 @@ impl<T> PerProcess<T> {
 
     /// Returns that of a process. One that has none gets what `make` returns for that of its parent; of
     /// several threads that ask at the same time, all may call it, and one value is kept.
-    pub fn of_or(&self, process: ForkId, make: impl Fn(&T) -> T) -> &T {
+    pub fn of_or(&self, process: ForkId, make: impl Fn(&T, ForkId) -> T) -> &T {
         let mut at = self;
         while at.process != process {
-            at = at.child.get_or_init(|| Box::new(Self::new(process, make(&at.value))));
+            at = at.child.get_or_init(|| Box::new(Self::new(process, make(&at.value, process))));
         }
         &at.value
     }

@@ -1,13 +1,13 @@
 //! What a holder of leases asks of a store, and what the store answers. All times are whole unix
 //! seconds, all intervals half-open.
 
-mod requests;
+mod operator_requests;
 
 use randflake::{Lease, bindings::quoted};
 
 use crate::{Error, ErrorKind, Finding, Note, Result, Token};
 
-pub use self::requests::{
+pub use self::operator_requests::{
     Counts, List, Listed, Node, NodeIdsSet, NodeState, ReleaseDead, Repair, SetNodeIds, Shortened,
     Target,
 };

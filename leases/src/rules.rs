@@ -40,11 +40,11 @@ use crate::{
     Acquire, Acquired, Error, Fenced, Limits, ListedCounters, NamespaceMetadata, NodeLease,
     NodeRanges, Release, Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
     namespace::TICKETS,
-    own::Own,
     protocol::{
         List, Listed, Node, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened, Target,
     },
     row::Row,
+    written_rows::WrittenRows,
 };
 
 /// How many candidates are tried one by one before all rows are read. If nine in ten of 131 072
@@ -103,7 +103,7 @@ pub(crate) trait Transaction {
     }
 
     /// Returns what this client has written.
-    fn own(&self) -> &Own;
+    fn own(&self) -> &WrittenRows;
 
     /// Returns the end of a row as far as it is known to be valid: a write without an answer may
     /// have overwritten a fence.

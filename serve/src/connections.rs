@@ -29,7 +29,7 @@ use tokio::{
 };
 
 use super::{answer::Response, places::Taken, routes, service::Service};
-use crate::told::Teller;
+use crate::log::Teller;
 
 /// Longest head of a request, in bytes: what a connection keeps in memory.
 const LONGEST_HEAD: usize = 16 << 10;

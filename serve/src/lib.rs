@@ -11,6 +11,7 @@ mod counts;
 mod ids;
 mod leases;
 mod limits;
+mod log;
 mod metrics;
 mod places;
 mod request;
@@ -18,7 +19,6 @@ mod room;
 mod routes;
 mod service;
 mod tickets;
-mod told;
 
 use std::{fmt::Display, net::SocketAddr, time::Duration};
 
@@ -26,7 +26,7 @@ use randflake::{Error, Result, Secret};
 use randflake_leases::{Leased, Location, Namespace};
 
 pub use crate::access::Access;
-use crate::{limits::Limits, service::Service, told::Teller};
+use crate::{limits::Limits, log::Teller, service::Service};
 
 /// The `OpenAPI` description of the routes, in JSON, which `GET /openapi.json` returns.
 pub const OPENAPI: &str = include_str!("openapi.json");

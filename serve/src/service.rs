@@ -17,7 +17,7 @@ use super::{
     access::Access, counts::Counts, leases::Leases, limits::Limits, places::Places, room::Room,
     tickets,
 };
-use crate::told::Teller;
+use crate::log::Teller;
 
 /// How often a request checks whether there is a lease again. A check costs two loads.
 const POLL: Duration = Duration::from_millis(10);
@@ -85,8 +85,8 @@ impl Service {
             let again = error.retry_after().or(has_no_clock.then_some(FIRST_RETRY));
             let Some(retry_after) = again else { return Err(error) };
             let code = error.cause().map_or(error.code(), Error::code);
-            if told.replace(code) != Some(code) {
-                self.teller.report(&error);
+            if told != Some(code) && self.teller.report(&error) {
+                told = Some(code);
             }
             *self.first_lease_error() = Some(error);
             thread::sleep(retry_after.min(FIRST_RETRY));

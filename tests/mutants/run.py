@@ -120,6 +120,7 @@ def simulation_notices(copy: Path, mutant: Mutant) -> tuple[str, str]:
 # Which other tests a mutant is shown to.
 OTHERS = [
     ["-p", "randflake-leases", "--lib", "--", "--skip", "simulation"],
+    ["-p", "randflake-tickets", "--lib", "--", "--skip", "simulation"],
     ["-p", "randflake-leases", "--test", "keeper", "--test", "memory",
      "--test", "sqlite"],
     ["-p", "randflake-leases", "--test", "leased", "--test", "leased_processes"],

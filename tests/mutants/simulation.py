@@ -66,6 +66,6 @@ MUTANTS = [
     ("a table beside which the old master goes on", "leases/src/remote/check.rs",
      "rules::fence(limits, context.last_grant(), meta.quarantine, clock)?",
      "rules::fence(limits, 0, meta.quarantine, clock)?"),
-    ("a text in a table that a copy has written", "leases/src/own.rs",
+    ("a text in a table that a copy has written", "leases/src/written_rows.rs",
      "written.end_exclusive.is_none() || written.versions.contains(&row.version)", "true"),
 ]  # fmt: skip

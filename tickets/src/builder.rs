@@ -152,7 +152,7 @@ impl TicketsBuilder {
     /// that leases node ids.
     pub fn open(self) -> Result<Tickets> {
         let tickets = self.open_lazily()?;
-        let drawn = tickets.draw_first(tickets.options.acquire_timeout);
+        let drawn = tickets.draw_first(Duration::MAX);
         match drawn.and_then(|came| if came { Ok(()) } else { Err(tickets.no_first_block()) }) {
             Ok(()) => Ok(tickets),
             Err(error) => {
@@ -214,7 +214,8 @@ impl TicketsBuilder {
         check_time("reserve", sizes.reserve)?;
         check_time("acquire_timeout", options.acquire_timeout)?;
         check_max_wait(options.max_wait)?;
-        let supplies = PerProcess::new(ForkId::current(), Supply::new(sizes));
+        let process = ForkId::current();
+        let supplies = PerProcess::new(process, Supply::new(process, sizes));
         Ok(Tickets { options, sizes, open_source, clock, closed: AtomicBool::new(false), supplies })
     }
 }

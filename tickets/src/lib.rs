@@ -38,13 +38,10 @@ use std::{
     time::Duration,
 };
 
-use randflake::{
-    Clock, Error, ErrorKind, Result, Wait,
-    bindings::{ForkId, POLL_INTERVAL, Polling},
-};
+use randflake::{Clock, Error, ErrorKind, Result, Wait, bindings::ForkId};
 use randflake_leases::{
     Location,
-    bindings::{PerProcess, boot, passes, unavailable},
+    bindings::{POLL_INTERVAL, PerProcess, Polling, boot, passes, unavailable},
 };
 
 use self::{
@@ -248,15 +245,16 @@ impl Tickets {
         }
     }
 
-    /// Waits for the first block of this process, and returns whether it came within `limit`. For
-    /// [`TicketsBuilder::open`], and the packages of other languages.
+    /// Waits for the first block of this process, no longer than for any first block, nor than `limit`,
+    /// and returns whether it came. For [`TicketsBuilder::open`], and the packages of other languages.
     ///
     /// # Errors
     ///
     /// That of a failure that waiting does not help.
     #[doc(hidden)]
     pub fn draw_first(&self, limit: Duration) -> Result<bool> {
-        let mut polling = Polling::default();
+        let limit = limit.min(self.options.acquire_timeout);
+        let mut polling = Polling::new();
         loop {
             let supply = self.supply();
             let mut state = supply.shared.lock();
@@ -319,13 +317,13 @@ impl Tickets {
         may_wait: Wait,
     ) -> Result<(&Shared, Range<u64>)> {
         let mut of = self.supplies.first();
-        let mut polling = Polling::default();
+        let mut polling = Polling::new();
         loop {
             // Again after each wait: a handler of a signal may have forked in it.
             let supply = self.supply();
             if !ptr::eq(supply, of) {
                 // What is in hand is the parent's.
-                (of, hand, polling) = (supply, None, Polling::default());
+                (of, hand) = (supply, None);
             }
             let shared = &*supply.shared;
             if hand.is_none() {
@@ -356,7 +354,7 @@ impl Tickets {
             let Some(left) = polling.left_of(limit) else {
                 return Err(self.too_few_left(&supply.shared, &state, 1));
             };
-            state.waits += u64::from(!polling.has_begun());
+            state.waits += u64::from(polling.is_first());
             state.wait();
             drop(state);
             self.pause(&mut polling, left)?;
@@ -399,7 +397,7 @@ impl Tickets {
     /// Waits for a change, at most so long.
     fn pause(&self, polling: &mut Polling, left: Duration) -> Result<()> {
         if let Some(clock) = &self.clock {
-            return polling.pause(&**clock, left);
+            return polling.pause(left, |pause| clock.sleep(pause));
         }
         let before = boot();
         // In a child, whose parent's thread waited here, nothing wakes it.
@@ -416,12 +414,12 @@ impl Tickets {
     /// Makes the error of a first block that did not come in time: the store's, if it has failed.
     #[cold]
     fn no_first_block(&self) -> Error {
-        let state = self.supply().shared.lock();
-        let failure = state.failure.as_ref().map(|failure| failure.error.clone());
+        let failure = self.supply().shared.lock().failure.as_ref().map(|it| it.error.clone());
         failure.unwrap_or_else(|| {
             let limit = self.options.acquire_timeout.as_secs_f64();
             let why = format!(
-                "the store did not answer within {limit} s (acquire_timeout), so there is no first block"
+                "the store did not answer within {limit} s (acquire_timeout), so there is no first \
+                 block"
             );
             Error::new(ErrorKind::StoreUnavailable, why)
         })

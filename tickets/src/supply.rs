@@ -93,9 +93,9 @@ pub(super) struct Failure {
 }
 
 impl Supply {
-    pub(super) fn new(sizes: Sizes) -> Self {
+    pub(super) fn new(process: ForkId, sizes: Sizes) -> Self {
         let shared = Shared {
-            positions: Positions::new(),
+            positions: Positions::of(process),
             start: AtomicU64::new(0),
             step: AtomicU64::new(0),
             confirmed: Confirmed::new(),
@@ -108,10 +108,10 @@ impl Supply {
 
     /// Makes those of a forked child, or of a process that was restored: what was inherited is handed
     /// out and given back by the parent alone.
-    pub(super) fn of_child(&self) -> Self {
+    pub(super) fn of_child(&self, child: ForkId) -> Self {
         self.shared.positions.forget();
         self.end_thread();
-        Self::new(self.sizes)
+        Self::new(child, self.sizes)
     }
 
     /// After a restore, ends the thread of before, which has nothing to do any more.

@@ -10,9 +10,9 @@ use randflake_leases::{
     operator::{self, Listed},
 };
 
-use super::faults;
+use super::{faults, variables};
 use crate::{
-    Failure, OpenServer, environment,
+    Failure, OpenServer,
     output::{Style, json, print},
     store::StoreArguments,
 };
@@ -47,7 +47,7 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
-        let mut findings = environment::examine(&self.store);
+        let mut findings = variables::examine(&self.store);
         match self.store.open(Arc::clone(&open_server)) {
             Ok(mut store) => {
                 let listed = examine(&mut *store, &mut findings)?;

@@ -242,7 +242,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
     #[inline(always)]
     fn claim_next_and(&self, pack: impl FnOnce(&Term, Position) -> i64) -> Option<i64> {
         let term = self.current_term.peek()?;
-        // Before the clock, as in `fill_some`.
+        // Before the clock, as in `look`.
         let Snapshot::Open(next) = term.state.load() else { return None };
         let tick = self.format.coarse_tick(&self.clock)?;
         if !goes_on(term, next, tick, 1) || !term.state.claim_one(next) {

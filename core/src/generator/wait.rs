@@ -3,47 +3,7 @@
 use std::time::Duration;
 
 use super::call::Reach;
-use crate::{Clock, Error, ErrorKind, Layout, Result, metrics::Waited};
-
-/// How often a call that polls looks again.
-pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
-
-/// How long a call has waited for what another thread brings, which it looks for again and again.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Polling {
-    waited: Duration,
-}
-
-impl Polling {
-    /// Returns whether it has waited already.
-    #[must_use]
-    pub fn has_begun(self) -> bool {
-        !self.waited.is_zero()
-    }
-
-    /// Returns how much of a limit is left; nothing once it is over.
-    #[must_use]
-    pub fn left_of(self, limit: Duration) -> Option<Duration> {
-        limit.checked_sub(self.waited).filter(|left| !left.is_zero())
-    }
-
-    /// Sleeps on a clock before the next look. Where the clock cannot sleep, that is the last one.
-    ///
-    /// # Errors
-    ///
-    /// The clock's, as where a handler of a signal raises.
-    pub fn pause(&mut self, clock: &(impl Clock + ?Sized), left: Duration) -> Result<()> {
-        let pause = POLL_INTERVAL.min(left);
-        // A clock that stands still does not make the wait endless.
-        self.spend(clock.sleep(pause)?.unwrap_or(left).max(pause));
-        Ok(())
-    }
-
-    /// Counts a wait that took so long.
-    pub fn spend(&mut self, took: Duration) {
-        self.waited += took.max(Duration::from_nanos(1));
-    }
-}
+use crate::{Error, ErrorKind, Layout, metrics::Waited};
 
 /// How fast ids are available.
 #[derive(Clone, Copy)]

@@ -30,7 +30,7 @@ use super::{
     shared::ProcessLease,
     source::{FirstLease, LeaseSource, forked, no_thread},
 };
-use crate::reception::Reception;
+use crate::fork_safe_receiver::ForkSafeReceiver;
 
 const THREAD: &str = "randflake-first";
 
@@ -57,7 +57,7 @@ impl LeaseSource {
         };
         let thread = thread::Builder::new().name(THREAD.to_owned());
         thread.spawn(work).map_err(|error| no_thread(&error))?;
-        let mut waiting = Reception::new(granted, caller);
+        let mut waiting = ForkSafeReceiver::new(granted, caller);
         loop {
             let received = waiting.receive();
             if received.is_none()
@@ -110,8 +110,7 @@ impl Clock for InterruptibleClock {
 fn panicked() -> Error {
     Error::new(
         ErrorKind::Internal,
-        "a defect: the thread that takes the first lease has panicked; its message is on the standard \
-         error output",
+        "a defect: the thread that takes the first lease has panicked; its message is on standard error",
     )
 }
 

@@ -14,8 +14,8 @@
 use std::{error::Error as _, time::Duration};
 
 use randflake::{
-    Clock, Error, ErrorKind, Format, Result,
-    bindings::{ForkId, Polling, utc_second},
+    Clock, Error, ErrorKind, Format, Result, SystemClock,
+    bindings::{ForkId, utc_second},
 };
 
 use super::{
@@ -26,6 +26,7 @@ use super::{
 use crate::{
     clocks::reading,
     keeper::{Keeper, passes},
+    polling::Polling,
 };
 
 const NO_LEASE: &str = "this process has no lease of node ids yet";
@@ -46,17 +47,9 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         }
     }
 
-    /// Recovers from the error of a call, and repeats it; once more if the process was restored in
-    /// between.
-    pub(super) fn again<T>(&self, error: Error, mut call: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut error = error;
-        loop {
-            self.recover(error)?;
-            match call() {
-                Err(forked) if forked.kind() == ErrorKind::Forked => error = forked,
-                called => return called.map_err(|error| self.explain(error)),
-            }
-        }
+    /// Recovers from the error of a call, and repeats it.
+    pub(super) fn again<T>(&self, error: Error, call: impl FnMut() -> Result<T>) -> Result<T> {
+        repeat(error, call, |error| self.recover(error), |error| self.explain(error))
     }
 
     /// Returns the error of a call after [`recover`](Leased::recover), or without it: the error itself, or
@@ -102,13 +95,13 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// Returns what this process has, which each call finds without touching a lock of another process.
     pub(super) fn own_process_lease(&self) -> &ProcessLease {
         let process = ForkId::current();
-        self.process_lease.of_or(process, |_| ProcessLease::new(process))
+        self.process_lease.of_or(process, |_, process| ProcessLease::new(process))
     }
 
     /// Takes the first lease of this process, or waits for the thread that does. A thread that has
     /// waited for another one's attempt does not make one of its own.
     fn begin(&self) -> Result<()> {
-        let mut polling = Polling::default();
+        let mut polling = Polling::new();
         loop {
             // Again after each wait: a handler of a signal may have forked in it.
             let process_lease = self.own_process_lease();
@@ -119,9 +112,9 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             if state.keeper.is_some() {
                 return Ok(());
             }
-            state.waits += u64::from(!polling.has_begun());
+            state.waits += u64::from(polling.is_first());
             if !state.acquiring {
-                if let Some(failure) = state.no_first_lease.clone().filter(|_| polling.has_begun())
+                if let Some(failure) = state.no_first_lease.clone().filter(|_| !polling.is_first())
                 {
                     return Err(failure);
                 }
@@ -133,7 +126,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                     if is_of_a_handler(&error) {
                         return Err(error);
                     }
-                    polling = Polling::default();
+                    polling = Polling::new();
                     continue; // the child, or what was restored, takes a lease of its own
                 }
                 let error = no_first_lease(error);
@@ -148,7 +141,11 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             let Some(left) = polling.left_of(self.source.options.acquire_timeout) else {
                 return Err(unavailable(NO_LEASE, Duration::ZERO, None));
             };
-            polling.pause(self.generator.clock(), left)?;
+            // On a clock that cannot sleep, too: the other thread waits for the store.
+            polling.pause(left, |pause| match self.generator.clock().sleep(pause)? {
+                None => SystemClock.sleep(pause),
+                slept => Ok(slept),
+            })?;
         }
     }
 
@@ -179,7 +176,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         process_lease.shared.wake(process_lease.shared.lock());
         let end = || self.generator.lease().map_or(i64::MIN, |lease| lease.end_exclusive());
         let first_end = end();
-        let mut polling = Polling::default();
+        let mut polling = Polling::new();
         while end() == first_end {
             let has_ended = process_lease.shared.lock().ended;
             let Some(left) = polling.left_of(self.max_wait).filter(|_| !has_ended) else {
@@ -187,14 +184,36 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                 let is_over = first_end <= reading()?.second();
                 return if is_over { Err(self.explain(expired)) } else { Ok(()) };
             };
-            process_lease.shared.lock().waits += u64::from(!polling.has_begun());
-            polling.pause(self.generator.clock(), left)?;
+            process_lease.shared.lock().waits += u64::from(polling.is_first());
+            polling.pause(left, |pause| self.generator.clock().sleep(pause))?;
             // By a handler of a signal. The lock may be held by a thread that the child does not have.
             if !process_lease.is_of_this_process() {
                 return self.begin();
             }
         }
         Ok(())
+    }
+}
+
+/// Recovers from the error of a call, and repeats the call: once, and once more where the process was
+/// forked or restored in between.
+///
+/// # Errors
+///
+/// Those of `recover`, and what `explain` makes of that of the last call.
+#[cold]
+pub fn repeat<T, E>(
+    mut error: Error,
+    mut call: impl FnMut() -> Result<T>,
+    mut recover: impl FnMut(Error) -> std::result::Result<(), E>,
+    explain: impl FnOnce(Error) -> E,
+) -> std::result::Result<T, E> {
+    loop {
+        recover(error)?;
+        match call() {
+            Err(forked) if forked.kind() == ErrorKind::Forked => error = forked,
+            called => return called.map_err(explain),
+        }
     }
 }
 

@@ -22,11 +22,11 @@ use super::{
 };
 use crate::{
     Error, NamespaceMetadata, NodeRanges, Result, Token,
-    own::Own,
     row::Row,
     rules::{Free, Quarantine, Transaction},
     stores::redis,
     token::version,
+    written_rows::WrittenRows,
 };
 
 /// Node ids per statement when all are looked at.
@@ -321,7 +321,7 @@ pub(super) struct Snapshot<'a> {
     counters: BTreeMap<String, String>,
     /// What is to replace the contents of meta.
     meta: Option<(Quarantine, NodeRanges)>,
-    own: Own,
+    own: WrittenRows,
 }
 
 impl<'a> Snapshot<'a> {
@@ -471,7 +471,7 @@ impl Transaction for Snapshot<'_> {
         self.view.granted.iter().map(|(node_id, row)| (*node_id, *row)).collect()
     }
 
-    fn own(&self) -> &Own {
+    fn own(&self) -> &WrittenRows {
         &self.own
     }
 
@@ -529,7 +529,7 @@ impl Context {
     }
 
     /// Returns what this client has written.
-    pub(super) fn own(&self) -> Own {
+    pub(super) fn own(&self) -> WrittenRows {
         self.state().own.clone()
     }
 }

@@ -11,6 +11,7 @@
 #![allow(clippy::doc_markdown, reason = "PostgreSQL is a name")]
 
 pub(crate) mod address;
+mod begin;
 mod candidates;
 mod check;
 pub(crate) mod client;
@@ -20,7 +21,6 @@ mod driver;
 pub(crate) mod engine;
 pub(crate) mod exchange;
 mod hex;
-mod operations;
 mod protocol;
 mod requests;
 mod shared;

@@ -10,7 +10,7 @@ use super::{
     engine::Engine,
     text::{Key, Meta},
 };
-use crate::{Error, Limits, Namespace, Result, Token, own::Own};
+use crate::{Error, Limits, Namespace, Result, Token, written_rows::WrittenRows};
 
 /// The statements for one namespace on one server, and the meaning of the responses. It remembers
 /// which server it was; clones share what they remember.
@@ -32,7 +32,7 @@ pub(crate) struct ProtocolState {
     pub(super) known: Option<Known>,
     /// The limits of a replaced namespace, whose leases may still be running.
     pub(super) replaced: Option<Limits>,
-    pub(crate) own: Own,
+    pub(crate) own: WrittenRows,
     /// The texts of the namespace and of counters, as last seen.
     pub(crate) texts: BTreeMap<Key, String>,
 }

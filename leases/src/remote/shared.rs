@@ -294,7 +294,7 @@ impl ProcessClients {
     fn current() -> &'static Self {
         let process = ForkId::current();
         let first = CLIENTS.get_or_init(|| Box::new(PerProcess::new(process, Self::default())));
-        first.of_or(process, |_| Self::default())
+        first.of_or(process, |_, _| Self::default())
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Shared>>> {

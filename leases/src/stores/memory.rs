@@ -12,10 +12,10 @@ use crate::{
     Error, Namespace, NamespaceMetadata, NodeRanges, Result, Token,
     fork::check_threads,
     local::LocalStore,
-    own::Own,
     row::Row,
     rules::{Free, LocalTransaction, Quarantine, Transaction, free_beside},
     token::version,
+    written_rows::WrittenRows,
 };
 
 /// A store in memory, for tests, and for the generators of one process that need leases without a
@@ -44,7 +44,7 @@ pub struct MemoryStore {
     namespace: Namespace,
     clock: Arc<dyn Clock + Send + Sync>,
     threads: ForkId,
-    own: Own,
+    own: WrittenRows,
 }
 
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl MemoryStore {
             namespace,
             clock: Arc::new(clock),
             threads: ForkId::of_threads(),
-            own: Own::default(),
+            own: WrittenRows::default(),
         }
     }
 
@@ -127,7 +127,7 @@ impl MemoryStore {
 #[cfg(test)]
 impl MemoryStore {
     /// Returns a client that remembers these writes, like the client of a copy of its process.
-    pub(crate) fn remembering(&self, own: Own) -> Self {
+    pub(crate) fn remembering(&self, own: WrittenRows) -> Self {
         Self { own, ..self.clone() }
     }
 
@@ -148,7 +148,7 @@ impl LocalStore for MemoryStore {
         "memory".to_owned()
     }
 
-    fn own(&self) -> &Own {
+    fn own(&self) -> &WrittenRows {
         &self.own
     }
 
@@ -181,7 +181,7 @@ impl LocalStore for MemoryStore {
 struct MemoryTransaction<'a> {
     stored: &'a mut StoredNamespace,
     now: i64,
-    own: &'a Own,
+    own: &'a WrittenRows,
 }
 
 impl Transaction for MemoryTransaction<'_> {
@@ -238,7 +238,7 @@ impl Transaction for MemoryTransaction<'_> {
         Ok(free_beside(&taken, self.stored.metadata.limits.node_ids, first, most))
     }
 
-    fn own(&self) -> &Own {
+    fn own(&self) -> &WrittenRows {
         self.own
     }
 

@@ -46,9 +46,9 @@ use crate::{
     fork::{ProcessLock, check_opened_in},
     local::LocalStore,
     namespace,
-    own::Own,
     rules::{self, LocalTransaction},
     token::random_bytes,
+    written_rows::WrittenRows,
 };
 
 /// Marks a SQLite file as a store of leases: "RFLK".
@@ -118,7 +118,7 @@ pub struct SqliteStore {
     known: Option<KnownFile>,
     /// Whether this file replaces another one, whose leases may still be running.
     replaces_another: bool,
-    own: Own,
+    own: WrittenRows,
 }
 
 /// How a store recognises its file.
@@ -158,7 +158,7 @@ impl SqliteStore {
             opened_in: ForkId::current(),
             known: None,
             replaces_another: false,
-            own: Own::default(),
+            own: WrittenRows::default(),
         })
     }
 
@@ -217,7 +217,7 @@ impl SqliteStore {
 
     /// Sets what it remembers to have written, as in a copy of its process.
     #[cfg(test)]
-    pub(crate) fn remembering(self, own: Own) -> Self {
+    pub(crate) fn remembering(self, own: WrittenRows) -> Self {
         Self { own, ..self }
     }
 
@@ -390,7 +390,7 @@ impl LocalStore for SqliteStore {
         Ok(self.examine_file())
     }
 
-    fn own(&self) -> &Own {
+    fn own(&self) -> &WrittenRows {
         &self.own
     }
 

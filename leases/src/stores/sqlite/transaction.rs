@@ -11,10 +11,10 @@ use super::{Failure, SqliteStore};
 use crate::{
     Limits, NamespaceMetadata, NodeRanges, Note, Token,
     namespace::STORED_FORMAT,
-    own::Own,
     row::Row,
     rules::{Free, LocalTransaction, Quarantine, Transaction, free_beside},
     token::version,
+    written_rows::WrittenRows,
 };
 
 /// A namespace inside a transaction.
@@ -31,7 +31,7 @@ pub(super) struct SqliteTransaction<'a> {
     has_written: bool,
     nodes_written: BTreeMap<u32, Row>,
     counters_written: BTreeMap<String, String>,
-    own: Own,
+    own: WrittenRows,
 }
 
 /// What the file must contain after a commit.
@@ -286,7 +286,7 @@ impl Transaction for SqliteTransaction<'_> {
         Ok(free_beside(&taken, self.metadata.limits.node_ids, first, most))
     }
 
-    fn own(&self) -> &Own {
+    fn own(&self) -> &WrittenRows {
         &self.own
     }
 

@@ -4,7 +4,7 @@ use std::{sync::mpsc, thread};
 
 use pyo3::prelude::*;
 use randflake::{Error, ErrorKind, Result};
-use randflake_leases::bindings::Reception;
+use randflake_leases::bindings::ForkSafeReceiver;
 
 use crate::{
     errors::{caught, raise},
@@ -29,7 +29,7 @@ pub(crate) fn operate<T: Send + 'static>(
         let why = format!("cannot start a thread for an operation on the store: {error}");
         raise_unless_finalizing(py, raise(Error::new(ErrorKind::StoreUnavailable, why)))
     })?;
-    let mut waiting = Reception::new(receiver, ());
+    let mut waiting = ForkSafeReceiver::new(receiver, ());
     loop {
         if let Some(done) = py.detach(|| waiting.receive()) {
             let done = done.expect("panics are caught, and sent");

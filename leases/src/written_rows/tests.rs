@@ -10,7 +10,7 @@ use std::{
 
 use randflake::Secret;
 
-use super::Own;
+use super::WrittenRows;
 #[cfg(feature = "sqlite")]
 use crate::SqliteStore;
 use crate::{
@@ -58,10 +58,10 @@ enum Process {
 }
 
 impl Process {
-    fn own(self, own: &Own) -> Own {
+    fn own(self, own: &WrittenRows) -> WrittenRows {
         match self {
             Self::Copy => own.copy(),
-            Self::Another => Own::default(),
+            Self::Another => WrittenRows::default(),
         }
     }
 }
@@ -81,7 +81,7 @@ fn in_memory(store: MemoryStore) -> Client {
 }
 
 #[cfg(feature = "sqlite")]
-fn in_file(path: &std::path::Path, namespace: &Namespace, dial: &Dial, own: Own) -> Client {
+fn in_file(path: &std::path::Path, namespace: &Namespace, dial: &Dial, own: WrittenRows) -> Client {
     let store = SqliteStore::new(path, namespace.clone()).expect("a path");
     let store = store.clock(dial.clock()).remembering(own.clone());
     let (path, namespace, dial) = (path.to_owned(), namespace.clone(), dial.clone());
@@ -127,7 +127,7 @@ fn on_each(node_ids: u32, test: impl Fn(&str, Client, &Dial)) {
         let directory = std::env::temp_dir().join(format!("randflake-own-{:?}", Token::random()));
         std::fs::create_dir(&directory).expect("a new one");
         let at = dial();
-        let client = in_file(&directory.join("ids.db"), &namespace, &at, Own::default());
+        let client = in_file(&directory.join("ids.db"), &namespace, &at, WrittenRows::default());
         test("SQLite", client, &at);
         std::fs::remove_dir_all(&directory).expect("it is there");
     }

@@ -24,7 +24,7 @@ const LONG: i64 = 86_400;
 
 /// Clones share what they remember.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Own(Arc<Mutex<Rows>>);
+pub(crate) struct WrittenRows(Arc<Mutex<Rows>>);
 
 #[derive(Clone, Debug, Default)]
 struct Rows {
@@ -51,7 +51,7 @@ fn key(node_id: u32, token: Token) -> (u32, [u8; 16]) {
     (node_id, *token.as_bytes())
 }
 
-impl Own {
+impl WrittenRows {
     /// Remembers, before the row is written, that its version will replace the version of `row`,
     /// which is 0 if the row is being granted.
     pub(crate) fn attempt(&self, node_id: u32, row: &Row, version: u64) {

@@ -47,8 +47,9 @@ impl Teller {
         let _ = self.0.try_send(Told::Message(message.to_string()));
     }
 
-    pub(crate) fn report(&self, error: &Error) {
-        let _ = self.0.try_send(Told::Error(error.clone()));
+    /// Returns whether the error will be written.
+    pub(crate) fn report(&self, error: &Error) -> bool {
+        self.0.try_send(Told::Error(error.clone())).is_ok()
     }
 
     /// Waits until all is written, but not for long.

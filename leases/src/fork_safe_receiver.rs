@@ -17,13 +17,13 @@ const LONGEST_SLICE: Duration = Duration::from_millis(50);
 /// may hold a lock in there. So compare the process with [`is_inherited`](Self::is_inherited) after
 /// each wait, before the channel is touched again, and once more after something has come.
 #[derive(Debug)]
-pub struct Reception<T, K = ()> {
+pub struct ForkSafeReceiver<T, K = ()> {
     threads: ForkId,
     /// `None` only while it is dropped.
     ends: Option<(Receiver<T>, K)>,
 }
 
-impl<T, K> Reception<T, K> {
+impl<T, K> ForkSafeReceiver<T, K> {
     /// Takes the end of a channel, and what is to be kept beside it.
     pub fn new(receiver: Receiver<T>, kept: K) -> Self {
         Self { threads: ForkId::of_threads(), ends: Some((receiver, kept)) }
@@ -47,7 +47,7 @@ impl<T, K> Reception<T, K> {
     }
 }
 
-impl<T, K> Drop for Reception<T, K> {
+impl<T, K> Drop for ForkSafeReceiver<T, K> {
     fn drop(&mut self) {
         let ends = self.ends.take();
         if self.is_inherited() {

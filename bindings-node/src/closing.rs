@@ -1,4 +1,4 @@
-//! The leases of an environment, the main thread or a worker: they end with it.
+//! What ends with an environment, the main thread or a worker: leased generators, and tickets.
 //!
 //! They are given back in an `exit` listener on the main thread and in a cleanup hook of a worker, within 5
 //! seconds in all.
@@ -10,8 +10,10 @@ use std::{
 };
 
 use randflake::{Clock, Error, ErrorKind, Format, Result, SystemClock};
-use randflake_leases::Leased;
+use randflake_leases::{Leased, bindings::Polling};
 use randflake_tickets::Tickets;
+
+use crate::clock::EnvironmentClock;
 
 /// How long the end of an environment waits for the store.
 const LONGEST_END: Duration = Duration::from_secs(5);
@@ -19,12 +21,9 @@ const LONGEST_END: Duration = Duration::from_secs(5);
 /// How often a wait checks whether its environment has ended.
 pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
-/// How often the end of an environment checks whether all is given back.
-const SHORTEST_SLICE: Duration = Duration::from_millis(1);
-
 /// The leased generators of an environment, and its tickets.
 #[derive(Default)]
-pub(crate) struct Leases(Mutex<Shared>);
+pub(crate) struct Closing(Mutex<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -72,7 +71,7 @@ impl Closeable for Tickets {
     }
 }
 
-impl Leases {
+impl Closing {
     /// Ends all generators, gives their node ids back and waits for that, for some seconds at
     /// most. A lease that is being acquired is given up, or given back.
     pub(crate) fn end(&self) {
@@ -85,10 +84,11 @@ impl Leases {
         }
         let is_done =
             || Arc::strong_count(&pending) == 1 && held.iter().all(|leased| leased.is_ended());
-        let mut waited = Duration::ZERO;
-        while waited < LONGEST_END && !is_done() {
-            waited += SystemClock.sleep(SHORTEST_SLICE).ok().flatten().unwrap_or(LONGEST_END);
-        }
+        let mut polling = Polling::new();
+        while !is_done()
+            && let Some(left) = polling.left_of(LONGEST_END)
+            && polling.pause(left, |pause| SystemClock.sleep(pause)).is_ok()
+        {}
     }
 
     /// Returns whether the environment has ended: JavaScript no longer runs.
@@ -131,46 +131,4 @@ pub(crate) fn ended() -> Error {
         ErrorKind::Closed,
         "this process or worker is shutting down, and cannot lease node ids",
     )
-}
-
-/// The machine's clock; its waits end with an environment.
-pub(crate) struct EnvironmentClock(Arc<Leases>);
-
-impl EnvironmentClock {
-    pub(crate) fn new(leases: &Arc<Leases>) -> Self {
-        Self(Arc::clone(leases))
-    }
-}
-
-impl Clock for EnvironmentClock {
-    #[inline]
-    fn now(&self) -> Result<i64> {
-        SystemClock.now()
-    }
-
-    fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
-        let mut slept = Duration::ZERO;
-        while slept < duration {
-            if self.0.is_over() {
-                return Err(ended());
-            }
-            let slice = LONGEST_SLICE.min(duration.saturating_sub(slept));
-            slept += SystemClock.sleep(slice)?.unwrap_or(slice);
-        }
-        Ok(Some(slept))
-    }
-
-    #[inline]
-    fn coarse_time(&self) -> Option<i64> {
-        SystemClock.coarse_time()
-    }
-
-    #[inline]
-    fn counter(&self) -> Option<u64> {
-        SystemClock.counter()
-    }
-
-    fn is_system(&self) -> bool {
-        true
-    }
 }
