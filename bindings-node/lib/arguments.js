@@ -155,10 +155,10 @@ function checkStatus(lease) {
 
 const DESCRIPTION = ['fields', 'tickMs', 'epochMs', 'sequence', 'unsigned', 'nodeSplit']
 
-/** Takes the name of a preset, or the description of another layout. */
+/** Takes the text of a layout, or its description. */
 function checkLayout(layout) {
   if (typeof layout !== 'string') {
-    withNames('a layout', layout, DESCRIPTION, { form: 'the name of a preset or an object' })
+    withNames('a layout', layout, DESCRIPTION, { form: 'the text of a layout or an object' })
   }
   return layout
 }

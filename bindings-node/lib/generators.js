@@ -409,7 +409,7 @@ class Snowflake extends IdGenerator {
   static async leased(...given) {
     const [givenStore, givenOptions] = withOptions(given, 1, 'layout')
     const checked = leaseOptions(givenOptions, 'layout')
-    const layout = layoutIn(checked, 'twitter')
+    const layout = layoutIn(checked, native.environmentLayout(process.env) ?? 'twitter')
     const format = layoutOf(layout)
     const { store, options } = withEnvironment(givenStore, format, checked)
     const changes = new Changes(options.onLeaseChange)
@@ -423,7 +423,7 @@ class Snowflake extends IdGenerator {
   static lazy(...given) {
     const [givenStore, givenOptions] = withOptions(given, 1, 'layout')
     const options = leaseOptions(givenOptions, 'layout')
-    const layout = layoutIn(options, 'twitter')
+    const layout = layoutIn(options, native.environmentLayout(process.env) ?? 'twitter')
     const format = layoutOf(layout)
     const checked = keptOptions(options, format)
     const ownStore = keptStore(givenStore)

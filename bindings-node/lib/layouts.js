@@ -64,6 +64,10 @@ class Layout {
     return new Layout(made, native.withEpochMs(layoutOf(this), epochMs))
   }
 
+  toString() {
+    return native.layoutText(layoutOf(this))
+  }
+
   withSequence(sequence) {
     return new Layout(made, native.withSequence(layoutOf(this), sequence))
   }

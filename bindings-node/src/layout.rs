@@ -56,10 +56,16 @@ pub fn layout_properties(layout: Value<'_>) -> Outcome<Value<'_>> {
     })
 }
 
-/// Takes the name of a preset, or the description of another layout.
+/// Returns the text that describes a layout.
+#[napi]
+pub fn layout_text(layout: Value<'_>) -> Outcome<String> {
+    outcome(|| Ok(layout.owned::<Layout>()?.to_string()))
+}
+
+/// Takes the text of a layout, or its description.
 fn layout(value: Value<'_>) -> Result<Layout> {
-    if let Some(preset) = value.read_text(str::parse) {
-        return preset;
+    if let Some(read) = value.read_text(str::parse) {
+        return read;
     }
     let mut custom = set!(
         Layout::custom(value.get(c"fields")?.map(fields).transpose()?.unwrap_or_default()),

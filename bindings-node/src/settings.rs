@@ -28,6 +28,11 @@ pub fn environment_secret(variables: Value<'_>) -> Outcome<String> {
 }
 
 #[napi]
+pub fn environment_layout(variables: Value<'_>) -> Outcome<Option<String>> {
+    read(variables, |environment| Ok(environment.layout()?.map(|layout| layout.to_string())))
+}
+
+#[napi]
 pub fn environment_namespace(variables: Value<'_>) -> Outcome<Option<String>> {
     read(variables, |environment| environment.namespace())
 }

@@ -30,6 +30,25 @@ function still(options, nodeId = 1) {
   return [new Snowflake(nodeId, { clock, ...options }), clock]
 }
 
+suite('layout_texts.json', () => {
+  const { layouts: texts, refused } = vectors('layout_texts')
+  for (const expected of texts) {
+    test(expected.text, () => {
+      const layout = new Layout(expected.text)
+      assert.equal(String(layout), expected.written)
+      assert.deepEqual(new Layout(expected.written), layout)
+      assert.deepEqual({ ...layout, name: null }, { ...described(expected), name: null })
+      assert.equal(layout.name, expected.name)
+    })
+  }
+
+  test('refuses other texts', () => {
+    for (const text of refused) {
+      assert.throws(() => new Layout(text), { code: 'INVALID_ARGUMENT' }, text)
+    }
+  })
+})
+
 suite('layouts.json and peers.json', () => {
   for (const expected of [...cases, ...vectors('peers').cases]) {
     const { layout: name, unix_ms: unixMs, sequence } = expected

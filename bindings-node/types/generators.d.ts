@@ -2,7 +2,7 @@
 
 import type { RandflakeError } from './errors.js'
 import type { Cloak, Parts } from './ids.js'
-import type { Layout, LayoutFields, LayoutName, RawParts } from './layouts.js'
+import type { Layout, LayoutFields, LayoutText, RawParts } from './layouts.js'
 import type { Metrics } from './metrics.js'
 import type { initStore, StoreClient } from './stores.js'
 
@@ -385,7 +385,7 @@ export class Snowflake extends IdGenerator {
 /** How a {@link Snowflake} is made. */
 export interface SnowflakeOptions extends Options {
   /** How ids are laid out; `twitter` unless set. */
-  layout?: Layout | LayoutName | LayoutFields | undefined
+  layout?: Layout | LayoutText | LayoutFields | undefined
 }
 
 /** What {@link Randflake.leased} resolves to, and {@link Randflake.lazy} returns. */
@@ -503,11 +503,12 @@ export interface LeaseOptions {
 /** How node ids of a layout are leased. */
 export interface SnowflakeLeaseOptions extends LeaseOptions {
   /**
-   * How ids are laid out; the layout needs node ids, of which at most the lowest 131072 are leased.
-   * `twitter` unless set. A namespace has one layout. Where its ticks are longer than a second, a
+   * How ids are laid out; `RANDFLAKE_LAYOUT`, or else `twitter`, unless set. The layout needs node
+   * ids, of which at most the lowest 131072 are leased.
+   * A namespace has one layout. Where its ticks are longer than a second, a
    * lease lasts at least six of them.
    */
-  layout?: Layout | LayoutName | LayoutFields | undefined
+  layout?: Layout | LayoutText | LayoutFields | undefined
 }
 
 // Only types: the package exports no such values.

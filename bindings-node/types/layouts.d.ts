@@ -11,6 +11,24 @@ export type LayoutName =
   | 'simpleflake'
 
 /**
+ * A name, or the fields of another layout from high to low with their widths in bits; then options.
+ * All are separated by commas.
+ *
+ * | option | for | |
+ * |---|---|---|
+ * | `epoch_ms=1577836800000` | all | the unix milliseconds at which tick 0 begins |
+ * | `sequence=zero`, `=continuing`, `=random:100` | all | the initial sequence of each tick |
+ * | `tick_ms=10` | fields | the length of a tick |
+ * | `unsigned=true` | fields | whether the fields may have 64 bits |
+ * | `node_split=5:5` | fields | the widths of a datacenter and a worker |
+ *
+ * @example
+ * new Layout('twitter,epoch_ms=1577836800000')
+ * new Layout('time:41,node:10,sequence:12,tick_ms=1,sequence=random:100')
+ */
+export type LayoutText = LayoutName | (string & Record<never, never>)
+
+/**
  * The initial sequence of each tick. With any of them, one thread gets rising ids of a node.
  *
  * `zero`: with 0. If a node makes few ids, most of them end alike, and shards by the low bits of an
@@ -50,7 +68,7 @@ export interface LayoutFields {
  */
 export class Layout {
   /**
-   * @param layout a name, or the description of another layout.
+   * @param layout a name or another text, or the description of another layout.
    * @throws {RandflakeError} `INVALID_ARGUMENT`, also for a time that extends beyond the last
    *   `Date`. A layout whose time and sequence are too wide to be counted together in 64 bits is
    *   only for reading.
@@ -62,7 +80,7 @@ export class Layout {
    *   epochMs: Date.parse('2016-09-20T00:00+08:00'),
    * })
    */
-  constructor(layout: LayoutName | LayoutFields)
+  constructor(layout: LayoutText | LayoutFields)
 
   /** The name, or `custom`. */
   readonly name: LayoutName | 'custom'
@@ -160,6 +178,9 @@ export class Layout {
    * @throws {RandflakeError} `INVALID_ARGUMENT`
    */
   withSequence(sequence: Sequence): Layout
+
+  /** Returns the text that describes the layout, which the constructor takes. */
+  toString(): string
 }
 
 /** The parts of an id of a layout, which everyone can read. */

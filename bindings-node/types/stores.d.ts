@@ -1,5 +1,5 @@
 import type { Lease, LeaseOptions, Snowflake } from './generators.js'
-import type { Layout, LayoutFields, LayoutName } from './layouts.js'
+import type { Layout, LayoutFields, LayoutText } from './layouts.js'
 
 /**
  * A store with a server, other than by its URL, `postgresql://` (or `postgres://`), `mysql://` (or
@@ -49,7 +49,7 @@ export interface StoreAdapter {
 /** How a namespace of a store is made. */
 export interface InitOptions {
   /** How ids of a {@link Snowflake} are laid out. The `secret` is `undefined` then. */
-  layout?: Layout | LayoutName | LayoutFields | undefined
+  layout?: Layout | LayoutText | LayoutFields | undefined
   /** Its name, 1 to 200 bytes; `default` unless set. */
   namespace?: string | undefined
   /** The longest lease, 1 to 86400 whole seconds, at least six times the skew; 300 unless set. */

@@ -3,7 +3,7 @@ use std::fmt::Display;
 use pyo3::{
     IntoPyObjectExt,
     prelude::*,
-    types::{PyDict, PyString, PyTuple},
+    types::{PyString, PyTuple},
 };
 use randflake::{CustomLayout, Error, ErrorKind, Field, Sequence, bindings};
 
@@ -39,7 +39,7 @@ impl Layout {
                           unsigned=False, node_split=None)"
     )]
     fn new(
-        name: Option<Preset>,
+        name: Option<LayoutText>,
         fields: Option<Fields>,
         tick_ms: Option<TickMs>,
         epoch_ms: Option<EpochMs>,
@@ -49,10 +49,10 @@ impl Layout {
     ) -> PyResult<Self> {
         let described = tick_ms.is_some() || unsigned.0 || node_split.is_some();
         let layout = match (name, fields) {
-            (Some(preset), None) if !described => {
+            (Some(text), None) if !described => {
                 let from_epoch = match epoch_ms {
-                    Some(epoch_ms) => preset.0.with_epoch_ms(epoch_ms.0),
-                    None => Ok(preset.0),
+                    Some(epoch_ms) => text.0.with_epoch_ms(epoch_ms.0),
+                    None => Ok(text.0),
                 };
                 match sequence {
                     Some(sequence) => {
@@ -72,8 +72,8 @@ impl Layout {
                 custom.build()
             }
             _ => Err(Error::invalid_argument(
-                "a layout is the name of a preset, for which only the epoch and the sequence can be \
-                 chosen, or is described by its fields",
+                "a layout is the name of a preset or another text, beside which only the epoch and the \
+                 sequence can be chosen, or is described by its fields",
             )),
         };
         layout.map(Self::from).map_err(raise)
@@ -207,39 +207,16 @@ impl Layout {
         self.layout.negative_from()
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (arguments, options) = self.__getnewargs_ex__(py)?;
-        let mut all = Vec::new();
-        for argument in arguments {
-            all.push(argument.repr()?.to_string());
-        }
-        for (option, value) in options {
-            all.push(format!("{option}={}", value.repr()?));
-        }
-        Ok(format!("Layout({})", all.join(", ")))
+    fn __str__(&self) -> String {
+        self.layout.to_string()
     }
 
-    fn __getnewargs_ex__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        let options = PyDict::new(py);
-        if let Ok(preset) = self.name().parse::<randflake::Layout>() {
-            if self.epoch_ms() != preset.epoch_ms() {
-                options.set_item("epoch_ms", self.epoch_ms())?;
-            }
-            if self.layout.sequence() != preset.sequence() {
-                options.set_item("sequence", self.sequence(py)?)?;
-            }
-            return Ok((PyTuple::new(py, [self.name()])?, options));
-        }
-        options.set_item("fields", self.fields(py)?)?;
-        options.set_item("tick_ms", self.tick_ms())?;
-        options.set_item("epoch_ms", self.epoch_ms())?;
-        options.set_item("sequence", self.sequence(py)?)?;
-        options.set_item("unsigned", self.unsigned())?;
-        options.set_item("node_split", self.node_split())?;
-        Ok((PyTuple::empty(py), options))
+    fn __repr__(&self) -> String {
+        format!("Layout('{}')", self.layout)
+    }
+
+    fn __getnewargs__(&self) -> (String,) {
+        (self.layout.to_string(),)
     }
 }
 
@@ -262,21 +239,21 @@ fn set<T>(
 }
 
 argument!(
-    /// A layout, or the name of a preset.
+    /// A layout, or its text.
     AnyLayout(randflake::Layout),
     |object| match object.cast::<Layout>() {
         Ok(layout) => Ok(layout.get().layout),
-        Err(_) => preset(object, "layout must be a randflake.Layout or the name of one"),
+        Err(_) => of_text(object, "layout must be a randflake.Layout, or the text of one"),
     }
 );
 
 argument!(
-    /// The name of a preset.
-    Preset(randflake::Layout),
-    |object| preset(object, "the name of a layout must be a str")
+    /// The name of a preset, or the text of another layout.
+    LayoutText(randflake::Layout),
+    |object| of_text(object, "the text of a layout must be a str")
 );
 
-fn preset(object: &Bound<'_, PyAny>, rule: &str) -> PyResult<randflake::Layout> {
+fn of_text(object: &Bound<'_, PyAny>, rule: &str) -> PyResult<randflake::Layout> {
     word(object, must(ErrorKind::InvalidArgument, rule))?.parse().map_err(raise)
 }
 

@@ -162,7 +162,7 @@ pub(crate) fn store_of_environment(py: Python<'_>) -> PyResult<Store> {
 }
 
 /// Reads settings from `os.environ`.
-fn in_environment<T>(
+pub(crate) fn in_environment<T>(
     py: Python<'_>,
     read: impl FnOnce(Environment<'_>) -> Result<T>,
 ) -> PyResult<T> {

@@ -12,7 +12,7 @@ use crate::{
     layout::{AnyLayout, Layout},
     options::Options,
     parts::RawParts,
-    settings::{Settings, warn_if_ending},
+    settings::{Settings, in_environment, warn_if_ending},
 };
 
 #[doc = doc!(Snowflake)]
@@ -30,6 +30,15 @@ impl Snowflake {
         let this = Self { layout, flake: flake.clone() };
         PyClassInitializer::from(Generator::new(flake)).add_subclass(this)
     }
+}
+
+/// Returns the layout that was given, that of the environment, or else Twitter's.
+fn layout_or_default(py: Python<'_>, given: Option<AnyLayout>) -> PyResult<randflake::Layout> {
+    if let Some(layout) = given {
+        return Ok(layout.0);
+    }
+    let layout = in_environment(py, |environment| environment.layout())?;
+    Ok(layout.unwrap_or(randflake::Layout::twitter()))
 }
 
 #[pymethods]
@@ -58,9 +67,9 @@ impl Snowflake {
     #[staticmethod]
     #[pyo3(
         signature = (
-            store = None, layout = AnyLayout(randflake::Layout::twitter()), **options
+            store = None, layout = None, **options
         ),
-        text_signature = "(store=None, layout='twitter', *, node_count=1, ttl=None, \
+        text_signature = "(store=None, layout=None, *, node_count=1, ttl=None, \
                           namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=0, \
                           max_skew=5, create=None, allow_weak_store=False, \
                           on_lease_change=None)"
@@ -68,21 +77,22 @@ impl Snowflake {
     fn leased(
         py: Python<'_>,
         store: Option<Store>,
-        layout: AnyLayout,
+        layout: Option<AnyLayout>,
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
-        let settings = Settings::new(py, store, layout.0, options)?;
+        let layout = layout_or_default(py, layout)?;
+        let settings = Settings::new(py, store, layout, options)?;
         let flake = AnyGenerator::leased(py, &settings, settings.config(py)?)?;
-        Py::new(py, Self::with_base(layout.0, flake))
+        Py::new(py, Self::with_base(layout, flake))
     }
 
     #[doc = doc!(Snowflake.lazy)]
     #[staticmethod]
     #[pyo3(
         signature = (
-            store = None, layout = AnyLayout(randflake::Layout::twitter()), **options
+            store = None, layout = None, **options
         ),
-        text_signature = "(store=None, layout='twitter', *, node_count=1, ttl=None, \
+        text_signature = "(store=None, layout=None, *, node_count=1, ttl=None, \
                           namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=0, \
                           max_skew=5, create=None, allow_weak_store=False, \
                           on_lease_change=None)"
@@ -90,20 +100,21 @@ impl Snowflake {
     fn lazy(
         py: Python<'_>,
         store: Option<Store>,
-        layout: AnyLayout,
+        layout: Option<AnyLayout>,
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
-        let flake = AnyGenerator::lazy(Settings::new(py, store, layout.0, options)?)?;
-        Py::new(py, Self::with_base(layout.0, flake))
+        let layout = layout_or_default(py, layout)?;
+        let flake = AnyGenerator::lazy(Settings::new(py, store, layout, options)?)?;
+        Py::new(py, Self::with_base(layout, flake))
     }
 
     #[doc = doc!(Snowflake.leased_async)]
     #[staticmethod]
     #[pyo3(
         signature = (
-            store = None, layout = AnyLayout(randflake::Layout::twitter()), **options
+            store = None, layout = None, **options
         ),
-        text_signature = "(store=None, layout='twitter', *, node_count=1, ttl=None, \
+        text_signature = "(store=None, layout=None, *, node_count=1, ttl=None, \
                           namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=0, \
                           max_skew=5, create=None, allow_weak_store=False, \
                           on_lease_change=None)"
@@ -111,11 +122,11 @@ impl Snowflake {
     fn leased_async<'py>(
         py: Python<'py>,
         store: Option<Bound<'py, PyAny>>,
-        layout: AnyLayout,
+        layout: Option<AnyLayout>,
         options: Option<Options<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let leased = py.get_type::<Self>().getattr("leased")?;
-        let layout = Layout::from(layout.0);
+        let layout = Layout::from(layout_or_default(py, layout)?);
         interpreter::call_async(py, "Opening", (leased, (store, layout), options))
     }
 

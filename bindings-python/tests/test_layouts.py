@@ -12,13 +12,13 @@ from hypothesis import given, strategies as st
 from randflake import InvalidArgumentError, InvalidTypeError, Layout, RawParts, Snowflake
 
 LAYOUTS = json.loads((VECTORS / "layouts.json").read_text(encoding="utf-8"))["layouts"]
+TEXTS = json.loads((VECTORS / "layout_texts.json").read_text(encoding="utf-8"))
 PRESETS = [name for name, layout in LAYOUTS.items() if "custom" not in layout]
 TWITTER = Layout("twitter")
 
 
-def described(name: str) -> Layout:
+def described(layout: dict[str, Any]) -> Layout:
     """Makes a layout of the vectors from only its fields."""
-    layout = LAYOUTS[name]
     sequence = layout["sequence"]
     split = layout.get("node_split")
     return Layout(
@@ -32,7 +32,7 @@ def described(name: str) -> Layout:
 
 
 def layouts_of(name: str) -> list[Layout]:
-    return [described(name), *([Layout(name)] if name in PRESETS else [])]
+    return [described(LAYOUTS[name]), *([Layout(name)] if name in PRESETS else [])]
 
 
 @pytest.mark.parametrize("case", cases("layouts.json") + cases("peers.json"))
@@ -55,9 +55,26 @@ def test_the_vectors_in_both_directions(case: dict[str, Any]) -> None:
             assert layout.split_node(node_id) is None
 
 
+@pytest.mark.parametrize("case", TEXTS["layouts"], ids=lambda case: case["text"])
+def test_texts_of_layouts(case: dict[str, Any]) -> None:
+    layout = Layout(case["text"])
+    assert str(layout) == case["written"]
+    assert layout.name == case["name"]
+    assert Layout(str(layout)) == layout
+    other = described(case)
+    for name in ("fields", "tick_ms", "epoch_ms", "sequence", "unsigned"):
+        assert getattr(layout, name) == getattr(other, name)
+
+
+@pytest.mark.parametrize("text", TEXTS["refused"])
+def test_what_is_not_the_text_of_a_layout(text: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        Layout(text)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_what_the_vectors_say(name: str) -> None:
-    preset, custom = Layout(name), described(name)
+    preset, custom = Layout(name), described(LAYOUTS[name])
     assert (preset.name, custom.name) == (name, "custom")
     for name_of_property in (
         "fields",

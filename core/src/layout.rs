@@ -15,6 +15,7 @@ pub(crate) mod lifetime;
 pub(crate) mod nodes;
 mod presets;
 pub(crate) mod slots;
+mod spec;
 #[cfg(test)]
 mod tests;
 mod ticks;

@@ -384,11 +384,38 @@ prop_compose! {
     }
 }
 
+#[test]
+fn texts_of_layouts() {
+    let file = file("layout_texts.json");
+    for case in list(&file, "layouts") {
+        let layout: Layout = text(case, "text").parse().expect("a layout");
+        assert_eq!(layout.to_string(), text(case, "written"));
+        assert_eq!(layout.name(), text(case, "name"));
+        assert_eq!(layout.to_string().parse::<Layout>(), Ok(layout), "{layout}");
+        let described = described(case);
+        assert_eq!(layout.fingerprint(), described.fingerprint(), "{layout}");
+        assert_eq!(layout.sequence(), described.sequence(), "{layout}");
+        if case["name"] == "custom" {
+            assert_eq!(layout, described);
+        }
+    }
+    for refused in list(&file, "refused") {
+        let refused = refused.as_str().expect("a text");
+        assert_eq!(kind(refused.parse::<Layout>()), Err(ErrorKind::InvalidArgument), "{refused:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.max(1000),
         ..ProptestConfig::default()
     })]
+
+    /// The text of a layout describes it.
+    #[test]
+    fn a_layout_is_what_its_text_says(layout in layouts()) {
+        prop_assert_eq!(layout.to_string().parse::<Layout>(), Ok(layout));
+    }
 
     /// The rule of one call is the same for every layout: call by call, the core does what the
     /// reference model does, and no id comes twice, early, or outside the lease.

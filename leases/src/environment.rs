@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use randflake::{Error, ErrorKind, Result, Secret};
+use randflake::{Error, ErrorKind, Layout, Result, Secret};
 use zeroize::Zeroizing;
 
 /// Where the store is: the path of a file, or the URL of a server.
@@ -23,6 +23,9 @@ pub const SECRET_FILE: &str = "RANDFLAKE_SECRET_FILE";
 
 /// Name of a namespace in the store.
 pub const NAMESPACE: &str = "RANDFLAKE_NAMESPACE";
+
+/// The layout of Snowflakes, as a text.
+pub const LAYOUT: &str = "RANDFLAKE_LAYOUT";
 
 /// In bytes; more than any file with a secret.
 const LONGEST_FILE: u64 = 4096;
@@ -121,6 +124,26 @@ impl<'a> Environment<'a> {
     pub fn namespace(&self) -> Result<Option<String>> {
         let name = self.variable(NAMESPACE).map(OsString::into_string).transpose();
         name.map_err(|_| Error::invalid_argument(format!("{NAMESPACE} must be Unicode text")))
+    }
+
+    /// Returns the layout of Snowflakes: `RANDFLAKE_LAYOUT`, the text that [`Layout`] parses.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: it is not the text of a layout.
+    ///
+    /// ```
+    /// use randflake::Layout;
+    /// use randflake_leases::environment::Environment;
+    ///
+    /// let variable = |name: &str| (name == "RANDFLAKE_LAYOUT").then(|| "sonyflake2".into());
+    /// assert_eq!(Environment::new(&variable).layout()?, Some(Layout::sonyflake2()));
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    pub fn layout(&self) -> Result<Option<Layout>> {
+        let layout = self.variable(LAYOUT);
+        let layout = layout.map(|text| text.to_string_lossy().trim_ascii().parse());
+        layout.transpose().map_err(|error| about(LAYOUT, &error))
     }
 
     fn variable(&self, name: &str) -> Option<OsString> {

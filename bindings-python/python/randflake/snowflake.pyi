@@ -80,7 +80,7 @@ class Snowflake(Generator):
     @staticmethod
     def leased(
         store: _Store | None = None,
-        layout: Layout | str = "twitter",
+        layout: Layout | str | None = None,
         *,
         node_count: SupportsIndex = 1,
         ttl: SupportsIndex | None = None,
@@ -98,7 +98,8 @@ class Snowflake(Generator):
         Renewals, losses, outages, forks and ends are as with Randflake.leased.
 
         store: as in Randflake.leased.
-        layout: a Layout with node ids, or the name of a preset. A namespace has one; its node ids
+        layout: a Layout with node ids, or the text of one; None for the environment variable
+        RANDFLAKE_LAYOUT, or else "twitter". A namespace has one; its node ids
         are leased, or the lowest 131072 of them.
         node_count: how many node ids, 1 to max_nodes of the layout, each worth ids_per_node ids a
         tick. While the store has fewer, the generator works with fewer.
@@ -128,7 +129,7 @@ class Snowflake(Generator):
     @staticmethod
     def lazy(
         store: _Store | None = None,
-        layout: Layout | str = "twitter",
+        layout: Layout | str | None = None,
         *,
         node_count: SupportsIndex = 1,
         ttl: SupportsIndex | None = None,
@@ -158,7 +159,7 @@ class Snowflake(Generator):
     @staticmethod
     def leased_async(
         store: _AsyncStore | None = None,
-        layout: Layout | str = "twitter",
+        layout: Layout | str | None = None,
         *,
         node_count: SupportsIndex = 1,
         ttl: SupportsIndex | None = None,
@@ -238,7 +239,10 @@ class Layout:
     """How time, node id and sequence share the bits of a sortable id, and how time is counted.
 
     name: a preset: randflake, twitter, discord, leaf, baidu, sonyflake, sonyflake2, instagram or
-    simpleflake. Or describe a layout of your own:
+    simpleflake; or the text of a layout, which str() returns. That is the name of a preset, or
+    fields with their widths, as time:41,node:10,sequence:12. Options follow, all separated by
+    commas: epoch_ms=1577836800000; sequence=zero, =continuing or =random:100; and, of fields,
+    tick_ms=10, unsigned=true and node_split=5:5. Or describe a layout of your own:
     fields: pairs of "time", "node" or "sequence" and a width in bits, from high to low; the node
     and the sequence have at most 32 bits each and may be missing.
     tick_ms: the length of a tick, 1 to 86400000 milliseconds; 1 unless given.
@@ -264,6 +268,8 @@ class Layout:
     RawParts(unix_ms=1484799346000, node_id=4, sequence=9)
     >>> Layout("twitter", epoch_ms=1735689600000).inspect(0).unix_ms
     1735689600000
+    >>> str(layout)
+    'time:29,node:21,sequence:13,tick_ms=1000,epoch_ms=1474300800000'
     """
 
     @overload

@@ -1,9 +1,6 @@
 //! The presets: layouts with a name.
 
-use std::str::FromStr;
-
 use super::{EPOCH, Field, Layout, NODE_BITS, SEQUENCE_BITS, Sequence, TIMESTAMP_BITS};
-use crate::{Error, Result, bindings::quoted};
 
 /// Randflake's own.
 pub(crate) const RANDFLAKE: Layout = Layout::placed(
@@ -167,38 +164,5 @@ impl Layout {
     const fn sony(name: &'static str, epoch_ms: i64) -> Self {
         let fields = [(Field::Time, 39), (Field::Sequence, 8), (Field::Node, 16)];
         Self::placed(name, &fields, 10, epoch_ms, Sequence::Zero)
-    }
-}
-
-impl FromStr for Layout {
-    type Err = Error;
-
-    /// Finds a preset by its name, which may be followed by another epoch:
-    /// `twitter,epoch_ms=1735689600000`.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): no preset has this name, or
-    /// something else follows it.
-    fn from_str(spec: &str) -> Result<Self> {
-        if let Some((name, option)) = spec.split_once(',') {
-            let epoch_ms = option.strip_prefix("epoch_ms=").and_then(|ms| ms.parse().ok());
-            return name.parse::<Self>()?.with_epoch_ms(epoch_ms.ok_or_else(|| {
-                Error::invalid_argument(format!(
-                    "the name of a layout may be followed by epoch_ms and whole unix milliseconds, \
-                     as in twitter,epoch_ms=1735689600000, got {}",
-                    quoted(option)
-                ))
-            })?);
-        }
-        let name = spec;
-        Self::PRESETS.iter().find(|preset| preset.name == name).copied().ok_or_else(|| {
-            let names: Vec<_> = Self::PRESETS.iter().map(|preset| preset.name).collect();
-            let names = names.join(", ");
-            Error::invalid_argument(format!(
-                "there is no layout {}; there are {names}, and custom ones",
-                quoted(name)
-            ))
-        })
     }
 }
