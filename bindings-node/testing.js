@@ -343,7 +343,9 @@ class FakeSnowflake extends fakeOf(Snowflake, 'FakeSnowflake') {
   }
 
   static lazy(_store, options) {
-    return new FakeSnowflake({ layout: options?.layout, ...kept(options) })
+    // That of the environment, where none is given.
+    const { layout } = Snowflake.lazy(undefined, { layout: options?.layout })
+    return new FakeSnowflake({ layout, ...kept(options) })
   }
 }
 

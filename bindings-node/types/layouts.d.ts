@@ -26,7 +26,10 @@ export type LayoutName =
  * new Layout('twitter,epoch_ms=1577836800000')
  * new Layout('time:41,node:10,sequence:12,tick_ms=1,sequence=random:100')
  */
-export type LayoutText = LayoutName | (string & Record<never, never>)
+export type LayoutText =
+  | LayoutName
+  | `${LayoutName},${string}`
+  | `${'time' | 'node' | 'sequence'}:${string}`
 
 /**
  * The initial sequence of each tick. With any of them, one thread gets rising ids of a node.

@@ -152,7 +152,7 @@ VALUES = [
     Layout("leaf", sequence=("random", 7)),
     Layout("twitter", epoch_ms=0),
     Layout("leaf", epoch_ms=1, sequence="zero"),
-    *map(described, LAYOUTS),
+    *map(described, LAYOUTS.values()),
 ]
 
 

@@ -432,22 +432,23 @@ class FakeSnowflake(_FakeGenerator, _SnowflakeMethods):  # type: ignore[misc]  #
 
     @staticmethod
     def leased(
-        store: object = None, layout: Layout | str = "twitter", **options: Any
+        store: object = None, layout: Layout | str | None = None, **options: Any
     ) -> FakeSnowflake:
         """Stands in for Snowflake.leased; see FakeRandflake.leased."""
         del store
+        layout = Snowflake.lazy(None, layout).layout  # that of the environment, where none is given
         return FakeSnowflake(layout=layout, **_kept(options))
 
     @staticmethod
     def lazy(
-        store: object = None, layout: Layout | str = "twitter", **options: Any
+        store: object = None, layout: Layout | str | None = None, **options: Any
     ) -> FakeSnowflake:
         """Stands in for Snowflake.lazy; see FakeRandflake.leased."""
         return FakeSnowflake.leased(store, layout, **options)
 
     @staticmethod
     def leased_async(  # type: ignore[override]  # each makes its own
-        store: object = None, layout: Layout | str = "twitter", **options: Any
+        store: object = None, layout: Layout | str | None = None, **options: Any
     ) -> Opening[FakeSnowflake]:
         """Stands in for Snowflake.leased_async; see FakeRandflake.leased."""
         return Opened(FakeSnowflake.leased(store, layout, **options))

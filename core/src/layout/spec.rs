@@ -13,6 +13,7 @@ use crate::{
 };
 
 /// An option of a layout, and what it is set to.
+#[derive(Clone, Copy)]
 enum Setting {
     EpochMs(i64),
     Starts(Sequence),
