@@ -11,15 +11,16 @@ use clap::Subcommand;
 use randflake::Error;
 use randflake_leases::{
     LeaseStore, Limits, Namespace, NodeLease, NodeRanges,
-    operator::{self, Listed, Node, Shortened, Target},
+    operator::{self, Counts, Listed, Node, Shortened, Target},
 };
+use serde::Serialize;
 
 use self::{check::Check, doctor::Doctor};
 use crate::{
     Failure, OpenServer,
     confirmation::Confirmation,
     node_id::node_id,
-    output::{COLUMNS, Style, json, print, utc},
+    output::{COLUMNS, Style, print, print_json, utc},
     secret::SecretArguments,
     store::{ModeArguments, StoreArguments},
 };
@@ -258,7 +259,7 @@ impl List {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let listed = operator::list(&mut *self.store.open(open_server)?)?;
         if self.json {
-            return print(&ListingJson { listed: &listed, counted: true });
+            return print_json(&ListingJson::of(&listed).with_counts(&listed));
         }
         let counts = listed.counts();
         let mut text = format!(
@@ -320,7 +321,7 @@ impl Inspect {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let listed = operator::inspect(&mut *self.store.open(open_server)?, self.node)?;
         if self.json {
-            return print(&ListingJson { listed: &listed, counted: false });
+            return print_json(&ListingJson::of(&listed));
         }
         let nodes: Vec<_> = listed.nodes.iter().collect();
         if nodes.is_empty() {
@@ -490,53 +491,81 @@ fn table(listed: &Listed, nodes: &[&Node], repairs: bool) -> String {
 }
 
 /// A listing as JSON.
+#[derive(Serialize)]
 struct ListingJson<'a> {
-    listed: &'a Listed,
-    /// Whether it lists all node ids.
-    counted: bool,
+    now: i64,
+    /// Where all node ids are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counts: Option<CountsJson>,
+    limits: LimitsJson,
+    layout: &'a str,
+    format: u32,
+    floor: i64,
+    renew_above: i64,
+    incarnation_changed: bool,
+    nodes: Vec<NodeJson<'a>>,
 }
 
-impl std::fmt::Display for ListingJson<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { listed, counted } = self;
-        write!(f, r#"{{"now":{},"#, listed.now)?;
-        if *counted {
-            let counts = listed.counts();
-            write!(
-                f,
-                r#""counts":{{"all":{},"held":{},"waiting":{},"free":{},"implausible":{}}},"#,
-                counts.all, counts.held, counts.waiting, counts.free, counts.implausible
-            )?;
-        }
+#[derive(Serialize)]
+struct CountsJson {
+    all: u32,
+    held: u32,
+    waiting: u32,
+    free: u32,
+    implausible: u32,
+}
+
+#[derive(Serialize)]
+struct LimitsJson {
+    max_ttl: u32,
+    max_skew: u32,
+    node_ids: String,
+}
+
+#[derive(Serialize)]
+struct NodeJson<'a> {
+    node_id: u32,
+    state: &'a str,
+    start: i64,
+    end_exclusive: i64,
+    seconds_left: i64,
+    held: bool,
+    implausible: bool,
+    note: &'a str,
+}
+
+impl<'a> ListingJson<'a> {
+    fn of(listed: &'a Listed) -> Self {
         let limits = listed.limits;
-        write!(
-            f,
-            r#""limits":{{"max_ttl":{},"max_skew":{},"node_ids":"{}"}},"#,
-            limits.max_ttl, limits.max_skew, limits.node_ids
-        )?;
-        write!(f, r#""layout":{},"format":{},"#, json(&listed.layout), listed.format)?;
-        write!(f, r#""floor":{},"renew_above":{},"#, listed.floor, listed.renew_above)?;
-        write!(f, r#""incarnation_changed":{},"nodes":["#, listed.incarnation_changed)?;
-        for (index, node) in listed.nodes.iter().enumerate() {
-            let comma = if index > 0 { "," } else { "" };
-            let lease = node.lease;
-            write!(
-                f,
-                r#"{comma}{{"node_id":{},"state":"{}","start":{},"end_exclusive":{},"#,
-                lease.node_id,
-                listed.state(node).name(),
-                lease.start,
-                lease.end_exclusive
-            )?;
-            write!(
-                f,
-                r#""seconds_left":{},"held":{},"implausible":{},"note":{}}}"#,
-                listed.seconds_left(node),
-                node.held,
-                listed.is_implausible(lease.end_exclusive),
-                json(node.note.as_str())
-            )?;
+        let node = |node: &'a Node| NodeJson {
+            node_id: node.lease.node_id,
+            state: listed.state(node).name(),
+            start: node.lease.start,
+            end_exclusive: node.lease.end_exclusive,
+            seconds_left: listed.seconds_left(node),
+            held: node.held,
+            implausible: listed.is_implausible(node.lease.end_exclusive),
+            note: node.note.as_str(),
+        };
+        Self {
+            now: listed.now,
+            counts: None,
+            limits: LimitsJson {
+                max_ttl: limits.max_ttl,
+                max_skew: limits.max_skew,
+                node_ids: limits.node_ids.to_string(),
+            },
+            layout: &listed.layout,
+            format: listed.format,
+            floor: listed.floor,
+            renew_above: listed.renew_above,
+            incarnation_changed: listed.incarnation_changed,
+            nodes: listed.nodes.iter().map(node).collect(),
         }
-        write!(f, "]}}")
+    }
+
+    fn with_counts(self, listed: &Listed) -> Self {
+        let Counts { all, held, waiting, free, implausible, .. } = listed.counts();
+        Self { counts: Some(CountsJson { all, held, waiting, free, implausible }), ..self }
     }
 }

@@ -8,6 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 use randflake::bindings::one_line;
+use serde::Serialize;
 
 use crate::Failure;
 
@@ -60,9 +61,14 @@ impl Style {
     }
 }
 
-/// Returns a text as a JSON string.
-pub(crate) fn json(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+/// Writes a result to standard output as JSON, in one line.
+pub(crate) fn print_json(what: &impl Serialize) -> Result<(), Failure> {
+    print(&json(what))
+}
+
+/// Returns JSON, in one line.
+pub(crate) fn json(what: &impl Serialize) -> String {
+    serde_json::to_string(what).expect("texts and numbers")
 }
 
 /// Returns a unix second as a date and a time, or as a number if it is beyond the calendar.

@@ -1,19 +1,16 @@
 //! `randflake tickets`.
 
-use std::{
-    fmt::{self, Write as _},
-    io,
-    sync::Arc,
-};
+use std::{fmt::Write as _, io, sync::Arc};
 
 use clap::{Arg, Subcommand};
 use randflake_leases::Namespace;
 use randflake_tickets::operator::{self, CounterStatus};
+use serde::Serialize;
 
 use crate::{
     Failure, OpenServer,
     confirmation::Confirmation,
-    output::{COLUMNS, Style, json, print},
+    output::{COLUMNS, Style, print, print_json},
     store::{ModeArguments, StoreArguments},
 };
 
@@ -172,9 +169,8 @@ impl List {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let counters = operator::list_tickets(&mut *self.store.open_tickets(open_server)?)?;
         if self.json {
-            let counters: Vec<_> =
-                counters.iter().map(|it| CounterJson::of(it).to_string()).collect();
-            return print(&format_args!(r#"{{"counters":[{}]}}"#, counters.join(",")));
+            let counters = counters.iter().map(CounterJson::of).collect();
+            return print_json(&CountersJson { counters });
         }
         if counters.is_empty() {
             return print(&format_args!("namespace {:?} has no counter", self.store.namespace));
@@ -207,8 +203,9 @@ impl Show {
             None => randflake_leases::operator::inspect(&mut *store, 0)?.floor != 0,
         };
         if self.json {
-            let counter = counter.as_ref();
-            return print(&CounterJson { name: &self.name, counter, must_be_fenced });
+            let missing =
+                CounterJson { name: &self.name, exists: false, counter: None, must_be_fenced };
+            return print_json(&counter.as_ref().map_or(missing, CounterJson::of));
         }
         let mut text = String::new();
         if let Some(counter) = counter {
@@ -248,28 +245,40 @@ fn next(counter: &CounterStatus) -> String {
 }
 
 /// A counter as JSON.
+#[derive(Serialize)]
 struct CounterJson<'a> {
     name: &'a str,
-    /// If it exists.
-    counter: Option<&'a CounterStatus>,
+    exists: bool,
+    #[serde(flatten)]
+    counter: Option<PositionsJson>,
     must_be_fenced: bool,
+}
+
+/// What is known of a counter that exists.
+#[derive(Serialize)]
+struct PositionsJson {
+    start: u64,
+    step: u64,
+    next: Option<u64>,
+    given_back: u64,
+    blocks: usize,
+}
+
+#[derive(Serialize)]
+struct CountersJson<'a> {
+    counters: Vec<CounterJson<'a>>,
 }
 
 impl<'a> CounterJson<'a> {
     fn of(counter: &'a CounterStatus) -> Self {
-        let CounterStatus { name, must_be_fenced, .. } = counter;
-        Self { name, counter: Some(counter), must_be_fenced: *must_be_fenced }
-    }
-}
-
-impl fmt::Display for CounterJson<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, r#"{{"name":{},"exists":{},"#, json(self.name), self.counter.is_some())?;
-        if let Some(counter) = self.counter {
-            let next = counter.next.map_or_else(|| "null".to_owned(), |number| number.to_string());
-            write!(f, r#""start":{},"step":{},"next":{next},"#, counter.start, counter.step)?;
-            write!(f, r#""given_back":{},"blocks":{},"#, counter.given_back, counter.blocks)?;
-        }
-        write!(f, r#""must_be_fenced":{}}}"#, self.must_be_fenced)
+        let CounterStatus { name, start, step, next, given_back, blocks, must_be_fenced, .. } = counter;
+        let positions = PositionsJson {
+            start: *start,
+            step: *step,
+            next: *next,
+            given_back: *given_back,
+            blocks: *blocks,
+        };
+        Self { name, exists: true, counter: Some(positions), must_be_fenced: *must_be_fenced }
     }
 }

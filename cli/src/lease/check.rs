@@ -7,12 +7,13 @@ use randflake_leases::{
     Finding,
     operator::{self, Listed, Node, NodeState},
 };
+use serde::Serialize;
 
 use super::faults;
 use crate::{
     Failure, OpenServer,
     node_id::node_id,
-    output::{json, print},
+    output::{print, print_json},
     store::StoreArguments,
 };
 
@@ -64,7 +65,7 @@ impl Check {
         let faults = self.faults(&listed);
         let left = self.counted(&listed).map(|node| listed.seconds_left(node)).min();
         if self.json {
-            print(&summary(&listed, &faults, left))?;
+            print_json(&summary(&listed, &faults, left))?;
         } else if faults.is_empty() {
             let counts = listed.counts();
             let mut text =
@@ -145,21 +146,34 @@ impl Check {
     }
 }
 
-fn summary(listed: &Listed, faults: &[Finding], left: Option<i64>) -> String {
+/// What is found, as JSON.
+#[derive(Serialize)]
+struct SummaryJson<'a> {
+    ok: bool,
+    now: i64,
+    free: u32,
+    held: u32,
+    least_seconds_left: Option<i64>,
+    faults: Vec<FaultJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FaultJson<'a> {
+    subject: &'a str,
+    text: &'a str,
+}
+
+fn summary<'a>(listed: &Listed, faults: &'a [Finding], left: Option<i64>) -> SummaryJson<'a> {
     let counts = listed.counts();
-    let left = left.map_or_else(|| "null".to_owned(), |left| left.to_string());
-    let faults: Vec<_> = faults
-        .iter()
-        .map(|fault| format!(r#"{{"subject":"{}","text":{}}}"#, fault.subject, json(&fault.text)))
-        .collect();
-    format!(
-        r#"{{"ok":{},"now":{},"free":{},"held":{},"least_seconds_left":{left},"faults":[{}]}}"#,
-        faults.is_empty(),
-        listed.now,
-        counts.free,
-        counts.held,
-        faults.join(",")
-    )
+    let fault = |fault: &'a Finding| FaultJson { subject: fault.subject, text: &fault.text };
+    SummaryJson {
+        ok: faults.is_empty(),
+        now: listed.now,
+        free: counts.free,
+        held: counts.held,
+        least_seconds_left: left,
+        faults: faults.iter().map(fault).collect(),
+    }
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use randflake_leases::{
     environment::Environment,
     operator::{self, Listed},
 };
+use serde::Serialize;
 
 use super::{faults, variables};
 use crate::{
     Failure, OpenServer,
-    output::{Style, json, print},
+    output::{Style, print, print_json},
     store::StoreArguments,
 };
 
@@ -64,8 +65,8 @@ impl Doctor {
         }
         let is_well = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
         if self.json {
-            let findings: Vec<_> = findings.iter().map(finding_json).collect();
-            print(&format_args!(r#"{{"ok":{is_well},"findings":[{}]}}"#, findings.join(",")))?;
+            let findings = findings.iter().map(finding_json).collect();
+            print_json(&FindingsJson { ok: is_well, findings })?;
         } else {
             print(&findings.iter().map(lines).collect::<String>().trim_end())?;
         }
@@ -221,10 +222,23 @@ fn clocks(listed: &Listed, before: i64, after: i64) -> Finding {
     Finding::note("clocks", format!("{text}; let both follow a time server"))
 }
 
-fn finding_json(finding: &Finding) -> String {
+/// What is found, as JSON.
+#[derive(Serialize)]
+struct FindingsJson<'a> {
+    ok: bool,
+    findings: Vec<FindingJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    subject: &'a str,
+    verdict: &'a str,
+    text: &'a str,
+}
+
+fn finding_json(finding: &Finding) -> FindingJson<'_> {
     let Finding { subject, verdict, text } = finding;
-    let (verdict, text) = (verdict.name(), json(text));
-    format!(r#"{{"subject":"{subject}","verdict":"{verdict}","text":{text}}}"#)
+    FindingJson { subject, verdict: verdict.name(), text }
 }
 
 /// Returns a finding as lines for a terminal.
