@@ -119,7 +119,7 @@ def test_what_is_refused(store: Path, layout: Any, options: dict[str, Any], mess
 
 
 @pytest.mark.parametrize(
-    "options", [{"layout": None}, {"layout": 1}, {"max_drift": None}, {"ttl": 1.5}, {"create": 1}]
+    "options", [{"layout": 1}, {"max_drift": None}, {"ttl": 1.5}, {"create": 1}]
 )
 def test_options_of_the_wrong_type(store: Path, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidTypeError):
@@ -263,3 +263,17 @@ for _ in range(2):
         printed = list(pool.map(lambda _: run_python(code, str(store)), range(3)))
     ids = " ".join(printed).split()
     assert len(ids) == len(set(ids)) == 3 * 2 * 300
+
+
+def test_the_layout_of_the_environment(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Snowflake.lazy(store).layout == Layout("twitter")
+    monkeypatch.setenv("RANDFLAKE_LAYOUT", "twitter,epoch_ms=1577836800000")
+    ours = Layout("twitter", epoch_ms=1577836800000)
+    with Snowflake.leased(store) as flake:
+        assert flake.layout == ours
+        assert abs(flake.inspect(flake.generate()).unix_ms / 1000 - time.time()) < 3600
+    assert Snowflake.lazy(store, None).layout == ours
+    assert Snowflake.lazy(store, "sonyflake2").layout == Layout("sonyflake2")
+    monkeypatch.setenv("RANDFLAKE_LAYOUT", "nobody's")
+    with pytest.raises(InvalidArgumentError, match="RANDFLAKE_LAYOUT: there is no layout"):
+        Snowflake.lazy(store)

@@ -6,7 +6,9 @@ use crate::{
     completions::Completions,
     convert::{Number, Text},
     generate::Generate,
+    hide::{Hide, Reveal},
     inspect::Inspect,
+    layout::Layouts,
     lease::Lease,
     serve::Serve,
     sql::Sql,
@@ -52,7 +54,11 @@ Examples:
     Inspect(Inspect),
     Text(Text),
     Number(Number),
+    Hide(Hide),
+    Reveal(Reveal),
     Sql(Sql),
+    #[command(subcommand)]
+    Layout(Layouts),
     #[command(subcommand)]
     Lease(Lease),
     #[command(subcommand)]

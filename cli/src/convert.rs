@@ -15,7 +15,8 @@ Needs no secret. Half of all ids are negative.
 Examples:
   randflake text 4594531474933654033
   randflake text -6187568801575574419
-  randflake text < ids"
+  randflake text < ids
+  randflake text --column id < orders.csv"
 )]
 pub(crate) struct Text {
     /// Ids, as numbers [default: one per line of the input]
@@ -53,17 +54,16 @@ pub(crate) struct Number {
 
 impl Text {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        ids::each(&self.ids, &self.input, None, |id, out| {
-            Ok(writeln!(out, "{}{}", self.prefix, ids::parse(id, Some(IdFormat::Int))?)?)
+        ids::convert(&self.ids, &self.input, None, |id| {
+            Ok(format!("{}{}", self.prefix, ids::parse(id, Some(IdFormat::Int))?))
         })
     }
 }
 
 impl Number {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        ids::each(&self.ids, &self.input, self.prefix.as_deref(), |id, out| {
-            let id = ids::parse(id, Some(IdFormat::String))?;
-            Ok(writeln!(out, "{}", i64::from(id))?)
+        ids::convert(&self.ids, &self.input, self.prefix.as_deref(), |id| {
+            Ok(i64::from(ids::parse(id, Some(IdFormat::String))?).to_string())
         })
     }
 }

@@ -1,8 +1,12 @@
 //! Ids that users write: as numbers or in the text form, as arguments or as lines of the input.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::{
+    fmt::Display,
+    io::{self, BufRead, IsTerminal, Stdin, Write},
+};
 
 use clap::{ValueEnum, error::ErrorKind as Wrong};
+use csv::{ReaderBuilder, StringRecord};
 use randflake::{Error, ErrorKind, Id, Result, bindings};
 
 use crate::{Failure, output, usage};
@@ -21,13 +25,53 @@ const LONGEST_HEADER: usize = 10;
 /// What the input contains other than ids.
 #[derive(clap::Args)]
 pub(crate) struct InputArguments {
-    /// Skips the first line of the input, as in a CSV file
+    /// Reads the input as CSV, and the ids in this column: its name in the first
+    /// line, or its number from 1
+    #[arg(long, value_name = "COLUMN", conflicts_with = "ids")]
+    column: Option<String>,
+
+    /// Skips the first line of the input, which has names of columns
     #[arg(long)]
     skip_header: bool,
 }
 
-/// Does something for each of these ids, or for each line of standard input if there are none.
-/// Reports those for which it fails, and continues with the others.
+/// What is done with the ids of an input, in their order.
+struct Ids<'a> {
+    prefix: Option<&'a str>,
+    has_failed: bool,
+}
+
+impl Ids<'_> {
+    /// Does something for an id. If that fails, reports it and returns nothing.
+    fn one<T>(
+        &mut self,
+        id: &str,
+        is_header: bool,
+        out: &mut dyn Write,
+        act: impl FnOnce(&str, &mut dyn Write) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let bare = without_prefix(id, self.prefix, is_header).map_err(Failure::from);
+        match bare.and_then(|id| act(id, out)) {
+            Err(Failure::Error(error)) => {
+                // Keeps the lines in order if both streams are shown together.
+                out.flush()?;
+                self.has_failed = true;
+                let id: String = id.chars().take(40).collect();
+                output::report(error.code(), &format_args!("{id:?}: {error}"));
+                Ok(None)
+            }
+            done => done.map(Some),
+        }
+    }
+
+    fn end(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        out.flush()?;
+        if self.has_failed { Err(Failure::Reported) } else { Ok(()) }
+    }
+}
+
+/// Does something for each of these ids, or for each in the standard input if there are none. Reports
+/// those for which it fails, and continues with the others.
 pub(crate) fn each(
     ids: &[String],
     input: &InputArguments,
@@ -35,48 +79,150 @@ pub(crate) fn each(
     mut write: impl FnMut(&str, &mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut out = output::stdout();
-    let mut failed = false;
-    let mut one = |id: &str, is_header: bool| match without_prefix(id, prefix, is_header)
-        .map_err(Failure::from)
-        .and_then(|id| write(id, &mut out))
-    {
-        Err(Failure::Error(error)) => {
-            // Keeps the lines in order if both streams are shown together.
-            out.flush()?;
-            failed = true;
-            let id: String = id.chars().take(40).collect();
-            output::report(error.code(), &format_args!("{id:?}: {error}"));
-            Ok(())
+    let mut all = Ids { prefix, has_failed: false };
+    if let Some(column) = &input.column {
+        let mut rows = Rows::open(column, input.skip_header)?;
+        while let Some((id, is_header)) = rows.next()? {
+            all.one(&id, is_header, &mut out, &mut write)?;
         }
-        done => done,
+    } else if ids.is_empty() {
+        lines(input.skip_header, |id, is_header| {
+            all.one(id, is_header, &mut out, &mut write).map(drop)
+        })?;
+    }
+    for id in ids {
+        all.one(id, false, &mut out, &mut write)?;
+    }
+    all.end(&mut out)
+}
+
+/// Writes what each of these ids is converted to, in a line of its own; of CSV all columns, with that of
+/// the ids converted. As [`each`] otherwise: a row whose id cannot be converted is left out.
+pub(crate) fn convert(
+    ids: &[String],
+    input: &InputArguments,
+    prefix: Option<&str>,
+    mut convert: impl FnMut(&str) -> Result<String>,
+) -> Result<(), Failure> {
+    let Some(column) = &input.column else {
+        return each(ids, input, prefix, |id, out| Ok(writeln!(out, "{}", convert(id)?)?));
     };
-    if ids.is_empty() {
-        let stdin = io::stdin();
-        if stdin.is_terminal() {
-            output::notify(&"reading ids from the keyboard, one per line, until Ctrl-D");
-        }
-        let mut is_first = true;
-        for line in stdin.lock().split(b'\n') {
-            let line = line.map_err(|error| {
-                usage(Wrong::Io, format_args!("cannot read the ids from standard input: {error}"))
-            })?;
-            // A byte order mark, which some programs write before the first line.
-            let line = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| is_first).unwrap_or(&line);
-            let id = String::from_utf8_lossy(line.trim_ascii());
-            if id.is_empty() {
-                continue;
-            }
-            if !is_first {
-                one(&id, false)?;
-            } else if !input.skip_header {
-                one(&id, is_header(&id))?;
-            }
-            is_first = false;
+    let mut out = output::stdout();
+    let mut all = Ids { prefix, has_failed: false };
+    let mut rows = Rows::open(column, input.skip_header)?;
+    rows.header.as_ref().map_or(Ok(()), |names| write_row(&mut out, names))?;
+    while let Some((id, is_header)) = rows.next()? {
+        let converted = all.one(&id, is_header, &mut out, |id, _| Ok(convert(id)?))?;
+        if let Some(converted) = converted {
+            let at = rows.column;
+            let changed = rows.row.iter().enumerate();
+            let changed =
+                changed.map(|(index, value)| if index == at { &*converted } else { value });
+            write_row(&mut out, &changed.collect())?;
         }
     }
-    ids.iter().try_for_each(|id| one(id, false))?;
-    out.flush()?;
-    if failed { Err(Failure::Reported) } else { Ok(()) }
+    all.end(&mut out)
+}
+
+fn write_row(out: &mut dyn Write, row: &StringRecord) -> Result<(), Failure> {
+    let mut writer = csv::Writer::from_writer(vec![]);
+    writer.write_record(row).map_err(|error| unreadable(&error))?;
+    let written = writer.into_inner().map_err(|error| unreadable(&error))?;
+    Ok(out.write_all(&written)?)
+}
+
+/// The rows of CSV in the standard input.
+struct Rows {
+    reader: csv::Reader<Stdin>,
+    /// The names of the columns, if there are any.
+    header: Option<StringRecord>,
+    /// Where the ids are.
+    column: usize,
+    row: StringRecord,
+    is_first: bool,
+}
+
+impl Rows {
+    /// Finds the column.
+    fn open(column: &str, has_header: bool) -> Result<Self, Failure> {
+        let reader =
+            ReaderBuilder::new().has_headers(false).flexible(true).from_reader(io::stdin());
+        let mut rows =
+            Self { reader, header: None, column: 0, row: StringRecord::new(), is_first: true };
+        let number = column.parse::<usize>().ok();
+        if has_header || number.is_none() {
+            let mut names = StringRecord::new();
+            rows.reader.read_record(&mut names).map_err(|error| unreadable(&error))?;
+            rows.header = Some(names);
+            rows.is_first = false;
+        }
+        if let Some(number) = number {
+            rows.column = number.checked_sub(1).ok_or_else(|| {
+                usage(Wrong::ValueValidation, "the first column has the number 1")
+            })?;
+            return Ok(rows);
+        }
+        let names = rows.header.iter().flatten();
+        let found: Vec<_> = names.enumerate().filter(|(_, name)| *name == column).collect();
+        let [(at, _)] = found[..] else {
+            let names: Vec<_> = rows.header.iter().flatten().collect();
+            return Err(usage(
+                Wrong::ValueValidation,
+                format_args!(
+                    "{} column of the first line is named {column:?}; it has {}",
+                    if found.is_empty() { "no" } else { "more than one" },
+                    names.join(", ")
+                ),
+            ));
+        };
+        rows.column = at;
+        Ok(rows)
+    }
+
+    /// Returns the next id, and whether it looks like the name of a column.
+    fn next(&mut self) -> Result<Option<(String, bool)>, Failure> {
+        if !self.reader.read_record(&mut self.row).map_err(|error| unreadable(&error))? {
+            return Ok(None);
+        }
+        // A row without this column has no id, which is reported.
+        let id = self.row.get(self.column).unwrap_or_default().trim().to_owned();
+        let is_header = std::mem::replace(&mut self.is_first, false) && is_header(&id);
+        Ok(Some((id, is_header)))
+    }
+}
+
+/// Does something for each line of the standard input, and says whether it looks like the name of a
+/// column.
+fn lines(
+    has_header: bool,
+    mut one: impl FnMut(&str, bool) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        output::notify(&"reading ids from the keyboard, one per line, until Ctrl-D");
+    }
+    let mut is_first = true;
+    for line in stdin.lock().split(b'\n') {
+        let line = line.map_err(|error| unreadable(&error))?;
+        // A byte order mark, which some programs write before the first line.
+        let line = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| is_first).unwrap_or(&line);
+        let id = String::from_utf8_lossy(line.trim_ascii());
+        if id.is_empty() {
+            continue;
+        }
+        if !is_first {
+            one(&id, false)?;
+        } else if !has_header {
+            one(&id, is_header(&id))?;
+        }
+        is_first = false;
+    }
+    Ok(())
+}
+
+#[cold]
+fn unreadable(error: &dyn Display) -> Failure {
+    usage(Wrong::Io, format_args!("cannot read the ids from standard input: {error}"))
 }
 
 /// Returns whether a line names a column: many names, such as `id` and `code`, are ids in the text form.

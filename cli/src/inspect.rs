@@ -2,14 +2,17 @@
 
 use std::io::{self, Write};
 
+use clap::error::ErrorKind as Wrong;
 use jiff::{Timestamp, tz::TimeZone};
 use randflake::{Clock as _, Inspector, Layout, Lease, Result, SystemClock, bindings};
 
 use crate::{
     Failure,
     ids::{self, IdFormat, InputArguments},
+    layout::LayoutArguments,
     output::Style,
     secret::SecretArguments,
+    usage,
 };
 
 /// Reads ids: when each was made, by which node id, and its sequence
@@ -43,10 +46,8 @@ pub(crate) struct Inspect {
     #[arg(long)]
     json: bool,
 
-    /// Reads sortable ids of the Snowflake family, without a secret: a name,
-    /// optionally with another epoch, as in twitter,epoch_ms=1735689600000
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["secret_file", "format"])]
-    layout: Option<String>,
+    #[command(flatten)]
+    layout: LayoutArguments,
 
     /// Removes this from the beginning of each id
     #[arg(long, value_name = "TEXT")]
@@ -79,8 +80,14 @@ struct InspectedId {
 
 impl Inspect {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let reader = match &self.layout {
-            Some(name) => Reader::Layout(name.parse()?),
+        let reader = match self.layout.read(&self.secret)? {
+            Some(_) if self.format.is_some() => {
+                return Err(usage(
+                    Wrong::ArgumentConflict,
+                    "ids of a layout are numbers, so --format cannot be used with it",
+                ));
+            }
+            Some(layout) => Reader::Layout(layout),
             None => Reader::Encrypted {
                 inspector: Inspector::new(&self.secret.read()?),
                 format: self.format,

@@ -19,6 +19,7 @@ use self::{check::Check, doctor::Doctor};
 use crate::{
     Failure, OpenServer,
     confirmation::Confirmation,
+    layout::LayoutArguments,
     node_id::node_id,
     output::{COLUMNS, Style, print, print_json, utc},
     secret::SecretArguments,
@@ -62,6 +63,9 @@ pub(crate) struct Init {
 
     #[command(flatten)]
     secret: SecretArguments,
+
+    #[command(flatten)]
+    layout: LayoutArguments,
 
     /// Longest lease, at least six times --max-skew
     #[arg(long, value_name = "SECONDS", default_value_t = Namespace::MAX_TTL)]
@@ -245,9 +249,12 @@ impl Lease {
 impl Init {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mode = self.mode.read()?;
-        let secret = self.secret.read()?;
-        let mut namespace = Namespace::new(&self.store.namespace, &secret)?
-            .max_ttl_and_skew(self.max_ttl, self.max_skew)?;
+        let name = &self.store.namespace;
+        let namespace = match self.layout.read(&self.secret)? {
+            Some(layout) => Namespace::for_layout(name, layout)?,
+            None => Namespace::new(name, &self.secret.read()?)?,
+        };
+        let mut namespace = namespace.max_ttl_and_skew(self.max_ttl, self.max_skew)?;
         if let Some(nodes) = self.nodes {
             namespace = namespace.node_ids(nodes)?;
         }

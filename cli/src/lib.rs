@@ -21,11 +21,12 @@ mod arguments;
 mod completions;
 mod confirmation;
 mod convert;
-
 mod failure;
 mod generate;
+mod hide;
 mod ids;
 mod inspect;
+mod layout;
 mod lease;
 mod node_id;
 mod output;
@@ -98,7 +99,10 @@ fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), F
         Command::Inspect(inspect) => inspect.run(),
         Command::Text(text) => text.run(),
         Command::Number(number) => number.run(),
+        Command::Hide(hide) => hide.run(),
+        Command::Reveal(reveal) => reveal.run(),
         Command::Sql(sql) => sql.run(),
+        Command::Layout(layout) => layout.run(),
         Command::Lease(lease) => lease.run(open_server),
         Command::Tickets(tickets) => tickets.run(open_server),
         Command::Serve(serve) => serve.run(open_server),

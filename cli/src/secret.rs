@@ -26,6 +26,11 @@ pub(crate) struct SecretArguments {
 }
 
 impl SecretArguments {
+    /// Returns whether the option was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.secret_file.is_some()
+    }
+
     /// Reads the secret, and warns if it is weak.
     pub(crate) fn read(&self) -> Result<Secret, Failure> {
         let environment = Environment::default();

@@ -271,7 +271,8 @@ struct CountersJson<'a> {
 
 impl<'a> CounterJson<'a> {
     fn of(counter: &'a CounterStatus) -> Self {
-        let CounterStatus { name, start, step, next, given_back, blocks, must_be_fenced, .. } = counter;
+        let CounterStatus { name, start, step, next, given_back, blocks, must_be_fenced, .. } =
+            counter;
         let positions = PositionsJson {
             start: *start,
             step: *step,

@@ -46,8 +46,13 @@ impl Folder {
         let mut command = Command::new(env!("CARGO_BIN_EXE_randflake"));
         command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
         command.env("RANDFLAKE_SECRET", SECRET).env("TZ", "CET-1CEST,M3.5.0,M10.5.0/3");
-        for unset in ["RANDFLAKE_STORE", "RANDFLAKE_SECRET_FILE", "RANDFLAKE_NAMESPACE", "NO_COLOR"]
-        {
+        for unset in [
+            "RANDFLAKE_STORE",
+            "RANDFLAKE_SECRET_FILE",
+            "RANDFLAKE_NAMESPACE",
+            "RANDFLAKE_LAYOUT",
+            "NO_COLOR",
+        ] {
             command.env_remove(unset);
         }
         command
@@ -106,7 +111,12 @@ const VERBS: &[&[&str]] = &[
     &["inspect"],
     &["text"],
     &["number"],
+    &["hide"],
+    &["reveal"],
     &["sql"],
+    &["layout"],
+    &["layout", "show"],
+    &["layout", "plan"],
     &["lease"],
     &["lease", "init"],
     &["lease", "list"],
@@ -165,7 +175,9 @@ fn the_examples_of_the_help_run() {
         };
         let folder = Folder::new(&format!("examples-{}", verb.join("-")));
         folder.secret_file(0o600);
-        fs::write(folder.0.join("ids"), "1234567890123456\n").expect("a file can be written");
+        for (file, content) in [("ids", "1234567890123456\n"), ("orders.csv", "id,n\n42,1\n")] {
+            fs::write(folder.0.join(file), content).expect("a file can be written");
+        }
         match verb {
             ["lease", ..] => {
                 assert!(folder.run(&["generate", "--store", "ids.db"]).status.success());
@@ -246,6 +258,175 @@ fn a_layout_may_have_another_epoch() {
         assert_eq!(refused.status.code(), Some(1), "{bad}");
         assert!(refused.stderr.starts_with("randflake: INVALID_ARGUMENT: "), "{}", refused.stderr);
     }
+}
+
+#[test]
+fn ids_of_a_layout_are_made_and_leased() {
+    let folder = Folder::new("layout");
+    let epoch = "twitter,epoch_ms=1577836800000";
+    let made = folder.run(&["generate", "-n", "2", "--node", "7", "--layout", epoch]);
+    assert_eq!((made.status.code(), made.stderr.as_str()), (Some(0), ""));
+    let read = run(&mut folder.command(&["inspect", "--json", "--layout", epoch]), &made.stdout);
+    for (sequence, line) in read.stdout.lines().enumerate() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!((&line["node_id"], &line["plausible"]), (&7.into(), &true.into()), "{line}");
+        assert_eq!(line["sequence"], sequence, "{line}");
+    }
+    let json = ["--format", "json", "--store", "ids.db", "--namespace", "posts"];
+    let leased = run(folder.command(&["generate", "--layout", epoch]).args(json), "");
+    let line: serde_json::Value = serde_json::from_str(&leased.stdout).expect("JSON");
+    assert!(line["id"].as_str().expect("a text").parse::<u64>().is_ok(), "{line}");
+    let another =
+        ["generate", "--layout", "sonyflake2", "--store", "ids.db", "--namespace", "posts"];
+    let refused = folder.run(&another);
+    assert!(refused.stderr.contains("layout"), "{}", refused.stderr);
+    assert_eq!(refused.status.code(), Some(1));
+
+    let init = ["lease", "init", "--new", "--store", "ids.db", "--namespace", "events"];
+    expect(
+        &run(folder.command(&init).args(["--layout", "time:41,node:10,sequence:12"]), ""),
+        0,
+        "namespace \"events\" is ready\n",
+        "",
+    );
+    let listed = folder.run(&["lease", "list", "--store", "ids.db", "--namespace", "events"]);
+    assert!(listed.stdout.contains("layout 0:1:time41,node10,sequence12"), "{}", listed.stdout);
+}
+
+#[test]
+fn which_ids_is_never_guessed() {
+    let folder = Folder::new("which");
+    let generate = |variables: &[(&str, &str)], options: &[&str]| {
+        let mut command = folder.command(&["generate", "--node", "3"]);
+        command.args(options).env_remove("RANDFLAKE_SECRET").envs(variables.iter().copied());
+        run(&mut command, "")
+    };
+    let (secret, layout) = (("RANDFLAKE_SECRET", SECRET), ("RANDFLAKE_LAYOUT", "twitter"));
+    folder.secret_file(0o600);
+    for (variables, options, code) in [
+        (&[secret][..], &[][..], 0),
+        (&[layout], &[], 0),
+        (&[secret, layout], &[], 2),
+        (&[secret, layout], &["--layout", "discord"], 0),
+        (&[secret, layout], &["--secret-file", "secret.hex"], 0),
+        (&[layout], &["--secret-file", "secret.hex"], 0),
+        (&[], &["--secret-file", "secret.hex", "--layout", "twitter"], 2),
+        (&[], &[], 2),
+        (&[("RANDFLAKE_LAYOUT", "twiter")], &[], 1),
+        (&[layout], &["--format", "string"], 2),
+        (&[layout], &["--node", "1024"], 2),
+    ] {
+        let made = generate(variables, options);
+        assert_eq!(made.status.code(), Some(code), "{variables:?} {options:?}: {}", made.stderr);
+    }
+}
+
+#[test]
+fn layouts_are_shown_and_planned() {
+    let folder = Folder::new("planned");
+    let shown = folder.run(&["layout", "show", "twitter"]);
+    assert!(shown.stdout.contains("node      10 bits  1024 node ids"), "{}", shown.stdout);
+    let json = folder.run(&["layout", "show", "twitter,epoch_ms=0", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(json["layout"], "twitter,epoch_ms=0");
+    assert_eq!(json["max_node_id"], 1023);
+    let plan = |options: &str| {
+        let mut command = folder.command(&["layout", "plan", "--epoch-ms", "1577836800000"]);
+        run(command.args(options.split(' ')), "")
+    };
+    for (options, layout) in [
+        ("--nodes 500 --ids-per-second 2000 --years 60", "time:41,node:9,sequence:1"),
+        ("--nodes 1 --ids-per-second 1 --years 1", "time:35"),
+        (
+            "--nodes 30 --ids-per-second 8000 --years 10 --restarts-per-day 12 --no-reuse",
+            "time:39,node:21,sequence:3",
+        ),
+        (
+            "--nodes 1024 --ids-per-second 4096000 --years 69 --tick-ms 1",
+            "time:41,node:10,sequence:12",
+        ),
+        ("--nodes 1024 --ids-per-second 10 --years 69 --restarts-per-day 300", "time:41,node:12"),
+        (
+            "--nodes 2 --ids-per-second 100 --years 9 --tick-ms 1000",
+            "time:29,node:1,sequence:7,tick_ms=1000",
+        ),
+    ] {
+        let planned = plan(options);
+        let first = planned.stdout.lines().next().unwrap_or_default();
+        assert_eq!(
+            first,
+            format!("{layout},epoch_ms=1577836800000"),
+            "{options}: {}",
+            planned.stderr
+        );
+    }
+    for options in [
+        "--nodes 100000 --ids-per-second 1000000 --years 200",
+        "--nodes 0 --ids-per-second 1 --years 1",
+        "--nodes 1 --ids-per-second 1",
+    ] {
+        assert_eq!(plan(options).status.code(), Some(2), "{options}");
+    }
+}
+
+#[test]
+fn a_column_of_csv_is_read_and_converted() {
+    let folder = Folder::new("csv");
+    let csv = "id,name,total\n42,\"Doe, Jane\",3\n43,\"say \"\"x\"\"\",4\n";
+    let hide = |options: &[&str], input: &str| {
+        let mut command = folder.command(&["hide", "--label", "orders.id", "--prefix", "order_"]);
+        run(command.args(options), input)
+    };
+    let hidden = hide(&["--column", "id"], csv);
+    let first = "id,name,total\norder_avl8q88v1333b,\"Doe, Jane\",3\n";
+    assert!(hidden.stdout.starts_with(first), "{}", hidden.stdout);
+    assert_eq!(hide(&["--column", "1", "--skip-header"], csv).stdout, hidden.stdout);
+    let reveal = ["reveal", "--label", "orders.id", "--prefix", "order_", "--column", "id"];
+    expect(&run(&mut folder.command(&reveal), &hidden.stdout), 0, csv, "");
+
+    // What is not an id is named and left out, and a header is never an id.
+    let bad = hide(&["--column", "id"], "id\nx\n42\n");
+    expect(
+        &bad,
+        1,
+        "id\norder_avl8q88v1333b\n",
+        "randflake: INVALID_ID: \"x\": an id is a 64-bit integer, or 1 to 13 characters 0-9 and \
+         a-v, got something else\n",
+    );
+    let header = hide(&["--column", "1"], "id\n42\n");
+    assert_eq!((header.status.code(), &*header.stdout), (Some(1), "order_avl8q88v1333b\n"));
+    for (column, input) in [("nope", csv), ("id", ""), ("0", csv), ("id", "id,id\n1,2\n")] {
+        let refused = hide(&["--column", column], input);
+        assert_eq!((refused.status.code(), &*refused.stdout), (Some(2), ""), "{column}");
+    }
+    let inspected = run(
+        &mut folder.command(&["inspect", "--json", "--column", "code"]),
+        "n,code\r\n1,3vgoe12ccb8gh\r\n",
+    );
+    assert!(
+        inspected.stdout.starts_with("{\"id\":\"4594531474933654033\""),
+        "{}",
+        inspected.stderr
+    );
+}
+
+#[test]
+fn hidden_numbers_are_revealed() {
+    let folder = Folder::new("hide");
+    let label = ["--label", "orders.id"];
+    let hide = |arguments: &[&str]| run(folder.command(&["hide"]).args(label).args(arguments), "");
+    let reveal =
+        |arguments: &[&str]| run(folder.command(&["reveal"]).args(label).args(arguments), "");
+    expect(&hide(&["42", "-7"]), 0, "avl8q88v1333b\n621r687ugv5\n", "");
+    expect(&reveal(&["avl8q88v1333b", "621r687ugv5"]), 0, "42\n18446744073709551609\n", "");
+    expect(&reveal(&["--numbers", "signed", "621r687ugv5"]), 0, "-7\n", "");
+    let number = hide(&["--format", "int", "42"]);
+    expect(&reveal(&[number.stdout.trim()]), 0, "42\n", "");
+    for wrong in [&["x"][..], &["1.5"], &["18446744073709551616"], &[""]] {
+        assert_eq!(hide(wrong).status.code(), Some(1), "{wrong:?}");
+    }
+    assert_eq!(run(&mut folder.command(&["hide", "42"]), "").status.code(), Some(2), "no label");
+    assert_eq!(reveal(&["--prefix", "order_", "avl8q88v1333b"]).status.code(), Some(1));
 }
 
 #[cfg(unix)]

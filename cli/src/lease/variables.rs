@@ -4,14 +4,14 @@ use std::{env, path::Path};
 
 use randflake_leases::{
     Finding,
-    environment::{Environment, NAMESPACE, SECRET, SECRET_FILE, STORE},
+    environment::{Environment, LAYOUT, NAMESPACE, SECRET, SECRET_FILE, STORE},
 };
 
 use crate::store::{StoreArguments, is_url};
 
 const PREFIX: &str = "RANDFLAKE_";
 /// The variables that have a meaning.
-const KNOWN: [&str; 4] = [STORE, SECRET, SECRET_FILE, NAMESPACE];
+const KNOWN: [&str; 5] = [STORE, SECRET, SECRET_FILE, NAMESPACE, LAYOUT];
 
 /// Examines the environment, without repeating any of its values.
 pub(crate) fn examine(arguments: &StoreArguments) -> Vec<Finding> {
