@@ -36,7 +36,7 @@ pub(crate) struct LayoutArguments {
     /// twitter; or with another epoch, as twitter,epoch_ms=1577836800000; or
     /// fields, as time:41,node:10,sequence:12 [default: the variable
     /// RANDFLAKE_LAYOUT, or else the ids of the secret]
-    #[arg(long, value_name = "LAYOUT", conflicts_with = "secret_file")]
+    #[arg(long, value_name = "LAYOUT")]
     layout: Option<String>,
 }
 
@@ -44,6 +44,12 @@ impl LayoutArguments {
     /// Returns the layout, or nothing for the ids of a secret.
     pub(crate) fn read(&self, secret: &SecretArguments) -> Result<Option<Layout>, Failure> {
         if let Some(text) = &self.layout {
+            if secret.is_given() {
+                return Err(usage(
+                    Wrong::ArgumentConflict,
+                    "--layout and --secret-file cannot be used together: sortable ids have no secret",
+                ));
+            }
             return Ok(Some(text.parse()?));
         }
         if secret.is_given() {
@@ -61,5 +67,13 @@ impl LayoutArguments {
             ));
         }
         Ok(layout)
+    }
+
+    /// Returns the layout, where a secret may be set as well.
+    pub(crate) fn read_beside_a_secret(&self) -> Result<Option<Layout>, Failure> {
+        match &self.layout {
+            Some(text) => Ok(Some(text.parse()?)),
+            None => Ok(Environment::default().layout()?),
+        }
     }
 }

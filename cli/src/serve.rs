@@ -2,24 +2,31 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
-use crate::{Failure, OpenServer, secret::SecretArguments, store::StoreArguments};
+use crate::{
+    Failure, OpenServer, layout::LayoutArguments, secret::SecretArguments, store::StoreArguments,
+};
 
 /// Serves ids, leases of node ids, and tickets over HTTP
 #[derive(clap::Args)]
 #[command(after_help = "\
 Only the command that cargo installs can serve: those of pip and npm cannot.
-GET /openapi.json describes the routes. It leases node ids as generate does. On
+GET /openapi.json describes the routes. It leases node ids as generate does.
+With a layout it makes sortable ids of it; a secret is then only for cloaks. On
 SIGTERM, SIGHUP or Ctrl-C it answers the requests that it already has, gives its
 node ids back, and exits with 0. Several servers can use one store.
 
 Examples:
   randflake serve --store ids.db
   randflake serve --store ids.db --listen 0.0.0.0:8080 --token-file token
+  randflake serve --store posts.db --layout twitter,epoch_ms=1577836800000
   curl -X POST 'http://127.0.0.1:8080/v1/ids?count=3'")]
 #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "only the help is shown"))]
 pub(crate) struct Serve {
     #[command(flatten)]
     store: StoreArguments,
+
+    #[command(flatten)]
+    layout: LayoutArguments,
 
     #[command(flatten)]
     secret: SecretArguments,
@@ -79,6 +86,7 @@ impl Serve {
         use std::time::Duration;
 
         use clap::error::ErrorKind as Wrong;
+        use randflake_leases::environment::Environment;
         use randflake_serve::{Access, Log, Settings};
 
         use crate::{output, secret, store, usage};
@@ -99,9 +107,17 @@ impl Serve {
                 ));
             }
         };
+        let layout = self.layout.read_beside_a_secret()?;
+        // With a layout it is only for cloaks.
+        let has_secret = self.secret.is_given() || Environment::default().has_secret();
+        let secret = match &layout {
+            Some(_) if !has_secret => None,
+            _ => Some(self.secret.read()?),
+        };
         let settings = Settings {
             location,
-            secret: self.secret.read()?,
+            secret,
+            layout,
             access,
             listen: self.listen,
             namespace: self.store.namespace.clone(),

@@ -14,6 +14,7 @@ pub use crate::{
         lifetime::lifetime_over,
         nodes::{invalid_node, too_many_nodes},
         slots::invalid_sequence,
+        spec::layout_json,
     },
     positions::{Blocks, Positions, Unused},
     secret::invalid_secret,

@@ -15,7 +15,7 @@ pub(crate) mod lifetime;
 pub(crate) mod nodes;
 mod presets;
 pub(crate) mod slots;
-mod spec;
+pub(crate) mod spec;
 #[cfg(test)]
 mod tests;
 mod ticks;

@@ -5,7 +5,7 @@ pub use crate::{
     clocks::boot,
     fork_safe_receiver::ForkSafeReceiver,
     keeper::passes,
-    leased::{repeat, unavailable},
+    leased::{check_layout, repeat, unavailable},
     metrics::Requests,
     namespace::STORED_FORMAT,
     per_process::PerProcess,

@@ -42,11 +42,14 @@ use randflake::{
 #[cfg(doc)]
 use randflake::{Randflake, Snowflake};
 
-pub use self::recovery::{repeat, unavailable};
 pub use self::{
     builder::LeasedBuilder,
     cell::LeasedCell,
     status::{LeaseStatus, Level},
+};
+pub use self::{
+    builder::check_layout,
+    recovery::{repeat, unavailable},
 };
 #[cfg(test)]
 pub(crate) use self::{

@@ -340,11 +340,14 @@ mod tests {
         net,
     };
 
-    use randflake::Secret;
+    use randflake::{Layout, Secret};
     use randflake_leases::{Leased, Location, MemoryStore, Namespace};
 
     use super::{
-        super::{access::Access, leases::Leases, limits::Limits, tickets::Counters},
+        super::{
+            access::Access, cloaks::Cloaks, flake::Flake, leases::Leases, limits::Limits,
+            tickets::Counters,
+        },
         *,
     };
 
@@ -415,9 +418,17 @@ mod tests {
         let flake = Leased::builder(location.clone(), &secret).max_wait(Duration::ZERO);
         let flake = flake.open_lazily().expect("a generator");
         let tickets = Counters::new(location.clone(), "tickets");
-        let leases = Leases::new(location, namespace);
-        let service =
-            Service::new(flake, leases, tickets, access, limits, "default", Teller::silent());
+        let leases = Leases::new(location, namespace, Layout::randflake());
+        let service = Service::new(
+            Flake::Secret(flake),
+            Cloaks::new(None),
+            leases,
+            tickets,
+            access,
+            limits,
+            "default",
+            Teller::silent(),
+        );
         service.take_first_lease().expect("a lease");
         let runtime = runtime::Builder::new_multi_thread().enable_all().build().expect("one");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");

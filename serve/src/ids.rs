@@ -1,10 +1,12 @@
 //! Ids, and what is in them.
 
+use hyper::StatusCode;
 use jiff::Timestamp;
-use randflake::{Call, Id, Result, bindings};
+use randflake::{Id, RawParts, Result, bindings};
 
 use super::{
     answer::{Refusal, Response, written},
+    flake::Flake,
     request::{Format, Query},
     service::Service,
 };
@@ -18,17 +20,18 @@ const LONGEST_NUMBER: usize = 20;
 /// Answers a request for ids: at once if they are available, otherwise after a wait.
 pub(super) async fn generate(service: &Service, query: Option<&str>) -> Result<Response, Refusal> {
     let Query { count, format } = Query::read(query, &KNOWN, service.limits.max_count)?;
+    let format = format_of(service, format)?;
     let longest = longest(count, format);
     let room =
         service.room.reserve(count * size_of::<i64>() + longest, service.limits.max_wait).await?;
     if count == 1
-        && let Ok(id) = service.flake.try_generate(Call::AT_ONCE)
+        && let Ok(id) = service.flake.try_generate()
     {
-        return Ok(written(listed(&[id.into()], format)));
+        return Ok(written(listed_of(service, &[id], format)));
     }
     let mut ids = vec![0; count];
     service.fill(&mut ids).await?;
-    Ok(written(room.hold(listed(&ids, format))))
+    Ok(written(room.hold(listed_of(service, &ids, format))))
 }
 
 /// Answers what is in an id.
@@ -37,11 +40,16 @@ pub(super) fn inspect(
     id: &str,
     query: Option<&str>,
 ) -> Result<Response, Refusal> {
-    let id: Id = match Query::read(query, &["format"], 1)?.format {
+    let format = format_of(service, Query::read(query, &["format"], 1)?.format)?;
+    let flake = match &service.flake {
+        Flake::Secret(flake) => flake,
+        Flake::Layout(flake) => return Ok(written(inspected(&flake.inspect(raw(id)?)?, id))),
+    };
+    let id: Id = match format {
         Format::Text => id.parse()?,
         Format::Number => bindings::parse_number(id)?,
     };
-    let parts = service.flake.inspect(id);
+    let parts = flake.inspect(id);
     // The calendar ends long after the last id.
     let time = Timestamp::from_second(parts.timestamp).unwrap_or(Timestamp::MAX);
     let (number, node_id, sequence) = (i64::from(id), parts.node_id, parts.sequence);
@@ -52,8 +60,50 @@ pub(super) fn inspect(
     )))
 }
 
-/// Writes ids. They are strings in both forms: many JSON parsers lose digits of such large numbers.
-fn listed(ids: &[i64], format: Format) -> Vec<u8> {
+/// Returns the form of ids: those of a layout are numbers.
+fn format_of(service: &Service, format: Option<Format>) -> Result<Format, Refusal> {
+    match (service.flake.layout_of_ids(), format) {
+        (Some(_), Some(Format::Text)) => Err(Refusal::invalid(
+            StatusCode::BAD_REQUEST,
+            "ids of a layout have no text form: ask for numbers, or hide them with POST \
+             /v1/cloaks/{label}/hide",
+        )),
+        (Some(_), _) => Ok(Format::Number),
+        (None, format) => Ok(format.unwrap_or_default()),
+    }
+}
+
+/// Reads an id of a layout: an unsigned number, as this server writes it, or a signed one.
+fn raw(id: &str) -> Result<u64, Refusal> {
+    Ok(bindings::parse_raw(id)?)
+}
+
+/// Writes what is in an id of a layout.
+fn inspected(parts: &RawParts, id: &str) -> String {
+    let RawParts { unix_ms, node_id, sequence, .. } = parts;
+    // Every layout ends long before the end of the calendar.
+    let time = Timestamp::from_millisecond(*unix_ms).unwrap_or(Timestamp::MAX);
+    format!(
+        "{{\"id\":\"{id}\",\"unix_ms\":{unix_ms},\"time\":\"{time}\",\"node_id\":{node_id},\
+         \"sequence\":{sequence}}}\n"
+    )
+}
+
+/// Writes ids of the generator.
+fn listed_of(service: &Service, ids: &[i64], format: Format) -> Vec<u8> {
+    match service.flake.layout_of_ids() {
+        Some(_) => listed_with(ids, format, |id| id.cast_unsigned().to_string()),
+        None => listed(ids, format),
+    }
+}
+
+/// Writes encrypted or hidden ids. They are strings in both forms: many JSON parsers lose digits of such
+/// large numbers.
+pub(super) fn listed(ids: &[i64], format: Format) -> Vec<u8> {
+    listed_with(ids, format, |id| id.to_string())
+}
+
+fn listed_with(ids: &[i64], format: Format, number: impl Fn(i64) -> String) -> Vec<u8> {
     let mut json = Vec::with_capacity(longest(ids.len(), format));
     json.extend_from_slice(b"{\"ids\":[");
     for (index, &id) in ids.iter().enumerate() {
@@ -65,7 +115,7 @@ fn listed(ids: &[i64], format: Format) -> Vec<u8> {
             Format::Text => {
                 json.extend_from_slice(Id::from(id).encode(&mut [0; Id::MAX_TEXT_LENGTH]));
             }
-            Format::Number => json.extend_from_slice(id.to_string().as_bytes()),
+            Format::Number => json.extend_from_slice(number(id).as_bytes()),
         }
         json.push(b'"');
     }

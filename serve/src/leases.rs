@@ -9,10 +9,12 @@ use std::{
 };
 
 use hyper::{StatusCode, body::Incoming};
-use randflake::{Clock as _, Error, ErrorKind, Result, SystemClock, bindings::utc_second, layout};
+use randflake::{
+    Clock as _, Error, ErrorKind, Layout, Result, SystemClock, bindings::utc_second, layout,
+};
 use randflake_leases::{
     Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Renew, Renewed,
-    Reply, Request, Token, window,
+    Reply, Request, Token, bindings::check_layout, window,
 };
 use tokio::{
     sync::{Mutex, OwnedMutexGuard, oneshot},
@@ -46,6 +48,8 @@ pub(super) struct Leases {
 struct OpenStore {
     location: Location,
     namespace: Namespace,
+    /// Of the ids that clients make.
+    layout: Layout,
     /// Opened with the first request, and only once: it remembers which store it was.
     store: Option<Box<dyn LeaseStore>>,
     /// No lease that was granted here ends later.
@@ -66,9 +70,16 @@ struct LeaseName {
 }
 
 impl Leases {
-    pub(super) fn new(location: Location, namespace: Namespace) -> Self {
-        let open =
-            OpenStore { location, namespace, store: None, latest_end: 0, floor: 0, operations: 0 };
+    pub(super) fn new(location: Location, namespace: Namespace, layout: Layout) -> Self {
+        let open = OpenStore {
+            location,
+            namespace,
+            layout,
+            store: None,
+            latest_end: 0,
+            floor: 0,
+            operations: 0,
+        };
         Self { store: Arc::new(Mutex::new(open)) }
     }
 
@@ -180,6 +191,7 @@ impl OpenStore {
         clock: &ClientClock,
         note: Note,
     ) -> Result<(LeaseName, i64)> {
+        check_layout(&self.layout, want, ttl)?;
         let mut free_at = None;
         for _ in 0..TRIES {
             let client_now = clock.now()?;
@@ -205,7 +217,8 @@ impl OpenStore {
             };
             self.granted(&leases);
             let start = lease.start().max(self.floor);
-            return Ok((LeaseName { token, start, node_ids }, lease.end_exclusive()));
+            let end_exclusive = self.within_lifetime(lease.end_exclusive());
+            return Ok((LeaseName { token, start, node_ids }, end_exclusive));
         }
         Err(exhausted(free_at))
     }
@@ -218,6 +231,7 @@ impl OpenStore {
         ttl: u32,
         clock: &ClientClock,
     ) -> Result<(Vec<u32>, i64)> {
+        check_layout(&self.layout, 1, ttl)?;
         let client_now = clock.now()?;
         let LeaseName { token, ref node_ids, .. } = *name;
         let request = Renew { token, node_ids: node_ids.clone(), ttl, client_now, next };
@@ -241,12 +255,17 @@ impl OpenStore {
         };
         self.granted(&leases);
         let node_ids = leases.iter().map(|lease| lease.node_id).collect();
-        Ok((node_ids, end_exclusive.min(layout::LIFETIME_END)))
+        Ok((node_ids, self.within_lifetime(end_exclusive)))
     }
 
     fn release(&mut self, name: &LeaseName, used_until: i64) -> Result<u32> {
         let request = Release { token: name.token, node_ids: name.node_ids.clone(), used_until };
         Ok(self.run(&request, |store| store.release(&request))?.count)
+    }
+
+    /// Returns the end of a lease, or that of the layout before it.
+    fn within_lifetime(&self, end_exclusive: i64) -> i64 {
+        end_exclusive.min(layout::LIFETIME_END).min(self.layout.ends_at().div_euclid(1000))
     }
 
     fn granted(&mut self, leases: &[NodeLease]) {

@@ -6,8 +6,10 @@
 
 mod access;
 mod answer;
+mod cloaks;
 mod connections;
 mod counts;
+mod flake;
 mod ids;
 mod leases;
 mod limits;
@@ -22,11 +24,11 @@ mod tickets;
 
 use std::{fmt::Display, net::SocketAddr, time::Duration};
 
-use randflake::{Error, Result, Secret};
-use randflake_leases::{Leased, Location, Namespace};
+use randflake::{Error, Layout, Result, Secret};
+use randflake_leases::{Leased, LeasedBuilder, LeasedFormat, Location, Namespace};
 
 pub use crate::access::Access;
-use crate::{limits::Limits, log::Teller, service::Service};
+use crate::{cloaks::Cloaks, flake::Flake, limits::Limits, log::Teller, service::Service};
 
 /// The `OpenAPI` description of the routes, in JSON, which `GET /openapi.json` returns.
 pub const OPENAPI: &str = include_str!("openapi.json");
@@ -36,8 +38,10 @@ pub const OPENAPI: &str = include_str!("openapi.json");
 pub struct Settings {
     /// The store of leases and of counters.
     pub location: Location,
-    /// The secret of the ids.
-    pub secret: Secret,
+    /// The secret of the ids, unless there is a layout, and of cloaks.
+    pub secret: Option<Secret>,
+    /// The layout of sortable ids.
+    pub layout: Option<Layout>,
     /// Who may ask.
     pub access: Access,
     /// Address and port.
@@ -83,7 +87,8 @@ pub struct Log {
 ///
 /// serve(Settings {
 ///     location: "/var/lib/shop/ids.db".into(),
-///     secret: std::env::var("RANDFLAKE_SECRET")?.parse()?,
+///     secret: Some(std::env::var("RANDFLAKE_SECRET")?.parse()?),
+///     layout: None, // or that of Snowflakes
 ///     access: Access::local(),
 ///     listen: "127.0.0.1:8080".parse()?,
 ///     namespace: "default".to_owned(),
@@ -100,26 +105,64 @@ pub struct Log {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn serve(settings: Settings) -> Result<()> {
-    let Settings { location, secret, access, listen, namespace, ttl, .. } = settings;
-    // A sixth of the shortest lease is the most that a namespace allows.
-    let max_skew = 5.min(ttl / 6);
+    let (location, namespace, ttl) = (settings.location.clone(), &settings.namespace, settings.ttl);
+    let (layout, secret) = (settings.layout, settings.secret.clone());
     let teller = Teller::start(settings.log);
-    let told = teller.clone();
-    let flake = Leased::builder(location.clone(), &secret)
-        .namespace(&namespace)
-        .node_count(settings.node_count)
-        .ttl(ttl)
-        .max_skew(max_skew)
-        .max_wait(Duration::ZERO) // requests wait without a thread
-        .on_lease_change(move |status| told.tell(&status.message()))
-        .open_lazily()?;
-    let of_clients = Namespace::new(&namespace, &secret)?
-        .max_ttl_and_skew(ttl.max(Namespace::MAX_TTL), max_skew)?;
+    let (flake, of_clients) = match (&layout, &secret) {
+        (Some(layout), _) => {
+            let builder = Leased::for_layout(location.clone(), *layout);
+            let flake = lease(builder, &settings, &teller)?;
+            (Flake::Layout(flake), Namespace::for_layout(namespace, *layout)?)
+        }
+        (None, Some(secret)) => {
+            let flake = lease(Leased::builder(location.clone(), secret), &settings, &teller)?;
+            (Flake::Secret(flake), Namespace::new(namespace, secret)?)
+        }
+        (None, None) => {
+            return Err(Error::invalid_argument(
+                "ids need a secret or a layout, and neither is set",
+            ));
+        }
+    };
+    let of_clients = of_clients.max_ttl_and_skew(ttl.max(Namespace::MAX_TTL), max_skew(ttl))?;
     let tickets = tickets::Counters::new(location.clone(), &settings.tickets_namespace);
-    let store = leases::Leases::new(location, of_clients);
+    let layout = layout.unwrap_or(Layout::randflake());
+    let store = leases::Leases::new(location, of_clients, layout);
     let limits = Limits::new(settings.max_count, settings.max_wait, ttl);
-    let service = Service::new(flake, store, tickets, access, limits, &namespace, teller.clone());
-    let served = connections::serve(listen, &service, &teller);
+    let cloaks = Cloaks::new(secret);
+    let service = Service::new(
+        flake,
+        cloaks,
+        store,
+        tickets,
+        settings.access,
+        limits,
+        &settings.namespace,
+        teller.clone(),
+    );
+    let served = connections::serve(settings.listen, &service, &teller);
     teller.end();
     served
+}
+
+/// Makes the generator of the server, which has no lease yet.
+fn lease<F: LeasedFormat>(
+    builder: LeasedBuilder<F>,
+    settings: &Settings,
+    teller: &Teller,
+) -> Result<Leased<F>> {
+    let told = teller.clone();
+    builder
+        .namespace(&settings.namespace)
+        .node_count(settings.node_count)
+        .ttl(settings.ttl)
+        .max_skew(max_skew(settings.ttl))
+        .max_wait(Duration::ZERO) // requests wait without a thread
+        .on_lease_change(move |status| told.tell(&status.message()))
+        .open_lazily()
+}
+
+/// A sixth of the shortest lease is the most that a namespace allows.
+fn max_skew(ttl: u32) -> u32 {
+    5.min(ttl / 6)
 }

@@ -153,7 +153,7 @@ pub(super) fn text(service: &Service) -> String {
         "randflake_layout_end_timestamp_seconds",
         "gauge",
         "The unix second in which ids end.",
-        Some(layout::LIFETIME_END),
+        Some(service.flake.layout_of_ids().map_or(layout::LIFETIME_END, |it| it.ends_at() / 1000)),
     );
     text.tickets(&service.tickets.metrics());
     let name = "randflake_http_requests_total";

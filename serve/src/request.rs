@@ -28,7 +28,7 @@ pub(super) enum Format {
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Query {
     pub(super) count: usize,
-    pub(super) format: Format,
+    pub(super) format: Option<Format>,
 }
 
 impl Query {
@@ -38,7 +38,7 @@ impl Query {
         known: &[&str],
         max_count: u32,
     ) -> Result<Self, Refusal> {
-        let mut read = Self { count: 1, format: Format::Text };
+        let mut read = Self { count: 1, format: None };
         let query = query.unwrap_or_default();
         let mut seen: Vec<Cow<'_, str>> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -62,8 +62,8 @@ impl Query {
                     };
                     read.count = count as usize;
                 }
-                (_, "text") => read.format = Format::Text,
-                (_, "number") => read.format = Format::Number,
+                (_, "text") => read.format = Some(Format::Text),
+                (_, "number") => read.format = Some(Format::Number),
                 _ => return Err(bad("format must be text or number")),
             }
             seen.push(name);
@@ -85,13 +85,22 @@ pub(super) struct Fields(Map<String, Value>);
 impl Fields {
     /// Reads the body of a request, which may contain only `known` names.
     pub(super) async fn read(body: Incoming, known: &[&str]) -> Result<Self, Refusal> {
-        let read = Limited::new(body, LONGEST_BODY).collect();
+        Self::read_long(body, known, LONGEST_BODY).await
+    }
+
+    /// As [`Fields::read`], with another limit of the bytes.
+    pub(super) async fn read_long(
+        body: Incoming,
+        known: &[&str],
+        longest: usize,
+    ) -> Result<Self, Refusal> {
+        let read = Limited::new(body, longest).collect();
         let read = timeout(BODY_TIMEOUT, read).await.map_err(|_| {
             Refusal::invalid(StatusCode::REQUEST_TIMEOUT, "the body of the request took too long")
         })?;
         let content = read.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                let why = format!("a body must have at most {LONGEST_BODY} bytes");
+                let why = format!("a body must have at most {longest} bytes");
                 return Refusal::invalid(StatusCode::PAYLOAD_TOO_LARGE, why);
             }
             bad("the body of the request was cut off")
@@ -111,6 +120,11 @@ impl Fields {
             }
             _ => Err(bad("the body must be one JSON object")),
         }
+    }
+
+    /// Takes a value, if present.
+    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name)
     }
 
     /// Returns an integer, if present.

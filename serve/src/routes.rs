@@ -5,12 +5,11 @@ use hyper::{Method, Request, StatusCode, body::Incoming};
 
 use super::{
     answer::{Refusal, Response, text, written},
-    ids, metrics,
+    cloaks, ids, metrics,
     request::{Query, decoded},
     service::Service,
 };
 
-/// The description of the routes.
 /// What a server with a token says if it is not ready.
 const NOT_READY: &str = "no id is available now; standard error says why";
 
@@ -23,6 +22,9 @@ pub(super) enum Route {
     Leases,
     Renew(String),
     Release(String),
+    Layout,
+    Hide(String),
+    Reveal(String),
     Alive,
     Ready,
     Numbers,
@@ -42,6 +44,9 @@ impl Route {
             ["", "v1", "leases"] => Some(Self::Leases),
             ["", "v1", "leases", name, "renew"] => varying(name).map(Self::Renew),
             ["", "v1", "leases", name, "release"] => varying(name).map(Self::Release),
+            ["", "v1", "layout"] => Some(Self::Layout),
+            ["", "v1", "cloaks", label, "hide"] => varying(label).map(Self::Hide),
+            ["", "v1", "cloaks", label, "reveal"] => varying(label).map(Self::Reveal),
             ["", "healthz"] => Some(Self::Alive),
             ["", "readyz"] => Some(Self::Ready),
             ["", "metrics"] => Some(Self::Numbers),
@@ -68,9 +73,9 @@ impl Route {
             Self::Ids | Self::Tickets(_) | Self::Leases | Self::Renew(_) | Self::Release(_) => {
                 false
             }
-            Self::Inspect(_) | Self::Alive | Self::Ready | Self::Numbers | Self::Description => {
-                true
-            }
+            Self::Hide(_) | Self::Reveal(_) => false,
+            Self::Layout | Self::Inspect(_) => true,
+            Self::Alive | Self::Ready | Self::Numbers | Self::Description => true,
         };
         let (may, allow) = if is_read {
             // hyper sends only the head of the answer for HEAD.
@@ -117,6 +122,12 @@ pub(super) async fn answer(
             Query::read(query, &[], limits.max_count)?;
             service.leases.release(&name, body, limits).await
         }
+        Route::Layout => {
+            Query::read(query, &[], limits.max_count)?;
+            Ok(written(service.layout_json.clone()))
+        }
+        Route::Hide(label) => cloaks::hide(service, &label, query, body).await,
+        Route::Reveal(label) => cloaks::reveal(service, &label, query, body).await,
         // Probes may add their own query.
         Route::Alive => Ok(written("{\"status\":\"alive\"}\n")),
         Route::Ready => readiness(service, may_know_why),
@@ -265,7 +276,7 @@ mod tests {
     #[test]
     fn a_query_is_decoded_once() {
         let read = |query| Query::read(Some(query), &["count", "format"], 100);
-        let expected = Query { count: 12, format: crate::request::Format::Number };
+        let expected = Query { count: 12, format: Some(crate::request::Format::Number) };
         for query in [
             "count=12&format=number",
             "%63ount=%31%32&format=%6eumber",

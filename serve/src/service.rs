@@ -9,13 +9,13 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Call, Error, ErrorKind, Result};
-use randflake_leases::Leased;
+use hyper::body::Bytes;
+use randflake::{Error, ErrorKind, Layout, Result, bindings};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    access::Access, counts::Counts, leases::Leases, limits::Limits, places::Places, room::Room,
-    tickets,
+    access::Access, cloaks::Cloaks, counts::Counts, flake::Flake, leases::Leases, limits::Limits,
+    places::Places, room::Room, tickets,
 };
 use crate::log::Teller;
 
@@ -26,7 +26,10 @@ const POLL: Duration = Duration::from_millis(10);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 pub(super) struct Service {
-    pub(super) flake: Leased,
+    pub(super) flake: Flake,
+    pub(super) cloaks: Cloaks,
+    /// What `GET /v1/layout` answers.
+    pub(super) layout_json: Bytes,
     pub(super) leases: Leases,
     pub(super) tickets: tickets::Counters,
     pub(super) access: Access,
@@ -43,7 +46,8 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) fn new(
-        flake: Leased,
+        flake: Flake,
+        cloaks: Cloaks,
         leases: Leases,
         tickets: tickets::Counters,
         access: Access,
@@ -51,7 +55,12 @@ impl Service {
         namespace: &str,
         teller: Teller,
     ) -> Arc<Self> {
+        // That of encrypted ids, once they are decrypted.
+        let randflake = Layout::randflake();
+        let layout = flake.layout_of_ids().unwrap_or(&randflake);
         Arc::new(Self {
+            layout_json: format!("{}\n", bindings::layout_json(layout)).into(),
+            cloaks,
             flake,
             leases,
             tickets,
@@ -102,9 +111,9 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// As [`Leased::fill`].
+    /// As [`fill`](randflake_leases::Leased::fill).
     pub(super) async fn fill(&self, ids: &mut [i64]) -> Result<()> {
-        let Err(mut error) = self.flake.try_fill(ids, Call::AT_ONCE) else { return Ok(()) };
+        let Err(mut error) = self.flake.try_fill(ids) else { return Ok(()) };
         let deadline = Instant::now() + self.limits.max_wait;
         if error.kind() == ErrorKind::LeaseExpired {
             let _ = self.flake.explain(error.clone()); // makes the keeper ask the store now
@@ -122,7 +131,7 @@ impl Service {
                 return Err(self.explained(error));
             }
             sleep(pause).await;
-            match self.flake.try_fill(ids, Call::AT_ONCE) {
+            match self.flake.try_fill(ids) {
                 Ok(()) => return Ok(()),
                 Err(again) => error = again,
             }
@@ -163,7 +172,7 @@ mod tests {
     use std::sync::atomic::AtomicU32;
 
     use randflake::Secret;
-    use randflake_leases::{Location, MemoryStore, Namespace};
+    use randflake_leases::{Leased, Location, MemoryStore, Namespace};
 
     use super::*;
 
@@ -185,8 +194,9 @@ mod tests {
         });
         let flake = Leased::builder(location.clone(), &secret).max_wait(Duration::ZERO);
         let service = Service::new(
-            flake.open_lazily().expect("a generator"),
-            Leases::new(location.clone(), namespace),
+            Flake::Secret(flake.open_lazily().expect("a generator")),
+            Cloaks::new(None),
+            Leases::new(location.clone(), namespace, Layout::randflake()),
             tickets::Counters::new(location, "tickets"),
             Access::local(),
             Limits::new(1, Duration::ZERO, 300),
@@ -203,7 +213,7 @@ mod tests {
             is_set.store(true, Ordering::Relaxed);
             first.join().expect("no panic").expect("a lease");
         });
-        service.flake.try_fill(&mut [0], Call::AT_ONCE).expect("an id");
+        service.flake.try_fill(&mut [0]).expect("an id");
         service.check_ready().expect("it is ready");
     }
 }

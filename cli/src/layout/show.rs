@@ -3,12 +3,11 @@
 use std::{fmt::Write as _, io};
 
 use jiff::Timestamp;
-use randflake::{Field, Layout, Sequence};
-use serde::Serialize;
+use randflake::{Field, Layout, Sequence, bindings};
 
 use crate::{
     Failure,
-    output::{Style, print, print_json},
+    output::{Style, print},
 };
 
 /// Shows a layout: its fields, how long it lasts, and how many ids it has
@@ -36,43 +35,9 @@ impl Show {
         let Some(text) = &self.layout else { return print(&list().trim_end()) };
         let layout: Layout = text.parse()?;
         if self.json {
-            print_json(&LayoutJson::of(&layout))
+            print(&bindings::layout_json(&layout))
         } else {
             print(&shown(&layout).trim_end())
-        }
-    }
-}
-
-/// A layout as JSON.
-#[derive(Serialize)]
-struct LayoutJson {
-    layout: String,
-    name: &'static str,
-    fields: Vec<(&'static str, u32)>,
-    tick_ms: u32,
-    epoch_ms: i64,
-    ends_at: i64,
-    max_node_id: u32,
-    max_sequence: u32,
-    ids_per_node_and_tick: u64,
-    unsigned: bool,
-    negative_from: Option<i64>,
-}
-
-impl LayoutJson {
-    fn of(layout: &Layout) -> Self {
-        Self {
-            layout: layout.to_string(),
-            name: layout.name(),
-            fields: layout.fields().iter().map(|(field, bits)| (field.name(), *bits)).collect(),
-            tick_ms: layout.tick_ms(),
-            epoch_ms: layout.epoch_ms(),
-            ends_at: layout.ends_at(),
-            max_node_id: layout.max_node_id(),
-            max_sequence: layout.max_sequence(),
-            ids_per_node_and_tick: layout.ids_per_node(),
-            unsigned: layout.is_unsigned(),
-            negative_from: layout.negative_from(),
         }
     }
 }

@@ -154,6 +154,32 @@ fn write_options(
     Ok(())
 }
 
+/// Describes a layout as JSON, for the command and the service.
+#[must_use]
+pub fn layout_json(layout: &Layout) -> String {
+    let fields = layout.fields().into_iter();
+    let fields: Vec<_> =
+        fields.map(|(field, bits)| format!(r#"["{}",{bits}]"#, field.name())).collect();
+    let starts = match layout.starts {
+        Sequence::Random(starts) => format!(r#"["random",{starts}]"#),
+        starts => format!("{:?}", sequence_name(starts)),
+    };
+    let negative_from = layout.negative_from();
+    let negative_from = negative_from.map_or_else(|| "null".to_owned(), |from| from.to_string());
+    format!(
+        r#"{{"layout":"{layout}","name":"{}","fields":[{}],"tick_ms":{},"epoch_ms":{},"sequence":{starts},"max_node_id":{},"max_sequence":{},"ids_per_node":{},"unsigned":{},"ends_at":{},"negative_from":{negative_from}}}"#,
+        layout.name,
+        fields.join(","),
+        layout.tick_ms,
+        layout.epoch_ms,
+        layout.max_node_id(),
+        layout.max_sequence(),
+        layout.ids_per_node(),
+        layout.is_unsigned(),
+        layout.ends_at(),
+    )
+}
+
 /// The fields of a layout, from high to low.
 struct Fields<'a>(&'a Layout);
 

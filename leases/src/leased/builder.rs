@@ -329,7 +329,12 @@ pub(crate) fn without_lease<F: Format, C: Clock>(
 }
 
 /// Refuses a layout that no store can lease node ids for as requested.
-fn check_layout(layout: &Layout, node_count: u32, ttl: u32) -> Result<()> {
+///
+/// # Errors
+///
+/// `LIFETIME_OVER`; `INVALID_ARGUMENT`: too many node ids, a lease that is too short for its ticks, or a
+/// layout for reading.
+pub fn check_layout(layout: &Layout, node_count: u32, ttl: u32) -> Result<()> {
     if layout.remaining().is_zero() {
         return Err(bindings::lifetime_over(layout));
     }
