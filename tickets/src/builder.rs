@@ -14,7 +14,7 @@ use randflake::{
 use randflake_leases::{Location, Namespace, bindings::PerProcess};
 
 use super::{
-    Tickets,
+    DateForm, DatedTickets, Tickets,
     counter::{CounterSettings, LARGEST},
     size::Sizes,
     source::{CounterSource, Source},
@@ -29,9 +29,9 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub struct TicketsBuilder {
     location: Location,
     create: Option<bool>,
-    options: Options,
+    pub(super) options: Options,
     sizes: Sizes,
-    clock: Option<Arc<dyn Clock + Send + Sync>>,
+    pub(super) clock: Option<Arc<dyn Clock + Send + Sync>>,
 }
 
 /// What is wanted of a counter.
@@ -160,6 +160,16 @@ impl TicketsBuilder {
                 Err(error)
             }
         }
+    }
+
+    /// Makes an object whose numbers begin anew with each day, month or year. It draws its first block
+    /// with its first number.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: an option out of range, or a name of more than 191 bytes.
+    pub fn dated(self, form: DateForm) -> Result<DatedTickets> {
+        DatedTickets::new(self, form)
     }
 
     /// Makes the object, which draws its first block with its first number: the store is not contacted

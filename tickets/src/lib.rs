@@ -14,6 +14,7 @@ mod builder;
 mod confirmed;
 #[doc(hidden)]
 pub mod counter;
+mod dated;
 mod metrics;
 pub mod operator;
 #[cfg(test)]
@@ -51,7 +52,11 @@ use self::{
     supply::{Shared, State, Supply},
     thread::run,
 };
-pub use self::{builder::TicketsBuilder, metrics::TicketsMetrics};
+pub use self::{
+    builder::TicketsBuilder,
+    dated::{DateForm, DatedTickets, Period},
+    metrics::TicketsMetrics,
+};
 
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../README.md")]
