@@ -24,6 +24,7 @@ module.exports.releaseLease = operators.releaseLease
 module.exports.Layout = onlyWithNew(Layout)
 module.exports.Snowflake = generators.Snowflake
 module.exports.Tickets = generators.Tickets
+module.exports.DatedTickets = generators.DatedTickets
 module.exports.initTickets = operators.initTickets
 module.exports.fenceTickets = operators.fenceTickets
 module.exports.listTickets = operators.listTickets

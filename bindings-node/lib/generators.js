@@ -545,6 +545,64 @@ class Tickets extends NumberGenerator {
   }
 }
 
+let datedOf
+
+class DatedTickets {
+  #native
+  #name
+
+  static {
+    datedOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#native in self)) {
+        throw wrongThis('DatedTickets')
+      }
+      return self
+    }
+  }
+
+  constructor(givenStore, name, givenOptions) {
+    const options = optionsOf(givenOptions, 'period', 'timeZone', 'prefix', 'digits', ...TICKETS)
+    const store = storeOf(givenStore ?? native.environmentStore(process.env))
+    this.#native = native.createDatedTickets(store, name, options)
+    this.#name = name
+    endLeasesAtExit()
+  }
+
+  async generate() {
+    const [text] = await datedOf(this).generateMany(1)
+    return text
+  }
+
+  async generateMany(n) {
+    checkCount(n)
+    return native.generateDatedTickets(datedOf(this).#native, n)
+  }
+
+  close() {
+    native.closeDatedTickets(datedOf(this).#native)
+  }
+
+  [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
+    this.close()
+  }
+
+  async closeAsync() {
+    await native.releaseDatedTickets(datedOf(this).#native)
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    await this.closeAsync()
+  }
+
+  get name() {
+    return datedOf(this).#name
+  }
+
+  toJSON() {
+    return { name: datedOf(this).#name }
+  }
+}
+
 /** Returns the arguments of a constructor whose numbers come from no store: for `testing.js`. */
 module.exports.ticketsInMemory = (name, options) => [
   leased,
@@ -554,3 +612,4 @@ module.exports.ticketsInMemory = (name, options) => [
 module.exports.Randflake = onlyWithNew(Randflake)
 module.exports.Snowflake = onlyWithNew(Snowflake)
 module.exports.Tickets = onlyWithNew(Tickets)
+module.exports.DatedTickets = onlyWithNew(DatedTickets)

@@ -11,7 +11,7 @@ use std::{
 
 use randflake::{Clock, Error, ErrorKind, Format, Result, SystemClock};
 use randflake_leases::{Leased, bindings::Polling};
-use randflake_tickets::Tickets;
+use randflake_tickets::{DatedTickets, Tickets};
 
 use crate::clock::EnvironmentClock;
 
@@ -54,6 +54,20 @@ impl<F: Format> Closeable for Leased<F, EnvironmentClock> {
 
     fn is_ended(&self) -> bool {
         self.is_ended()
+    }
+}
+
+impl Closeable for DatedTickets {
+    fn stop(&self) {
+        self.stop();
+    }
+
+    fn close(&self) {
+        self.close();
+    }
+
+    fn is_ended(&self) -> bool {
+        self.is_over()
     }
 }
 

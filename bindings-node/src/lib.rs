@@ -14,6 +14,7 @@ mod cloak;
 mod clock;
 mod closing;
 mod command;
+mod dated_tickets;
 mod environment;
 mod ffi;
 mod generator;

@@ -170,7 +170,7 @@ pub fn check_tickets(name: Value<'_>, options: Value<'_>) -> Outcome<()> {
     })
 }
 
-fn with_options(builder: TicketsBuilder, options: Value<'_>) -> Result<TicketsBuilder> {
+pub(crate) fn with_options(builder: TicketsBuilder, options: Value<'_>) -> Result<TicketsBuilder> {
     Ok(set!(
         builder,
         namespace: options.namespace()?,
@@ -200,7 +200,7 @@ fn namespace(options: Value<'_>) -> Result<Namespace> {
     Namespace::for_tickets(options.namespace()?.unwrap_or_else(|| "tickets".into()))
 }
 
-fn counter_name(value: Value<'_>) -> Result<String> {
+pub(crate) fn counter_name(value: Value<'_>) -> Result<String> {
     let form = "a string of Unicode text";
     value.as_unicode().ok_or_else(|| invalid("the name of a counter", form, value))
 }

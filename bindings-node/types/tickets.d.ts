@@ -148,6 +148,84 @@ export class Tickets extends NumberGenerator {
   toJSON(): { name: string }
 }
 
+/**
+ * Hands out sequential numbers that begin anew with each day, month or year, as texts: the prefix, the
+ * date, `-` and the number, such as `INV-20261125-000042`.
+ *
+ * Each date has a counter of its own in the store, such as `invoices/20261125`, so no text repeats,
+ * whatever clocks show at the border. A process that has used a later date stays with it, even if
+ * its clock steps back.
+ *
+ * It draws its first block with its first number, and at the border one of the next date. The unused
+ * numbers of a date are given back when the next one begins. For the rest, numbers are drawn as by
+ * {@link Tickets}, but always on another thread.
+ */
+export class DatedTickets {
+  /**
+   * @param store the path of a SQLite file, its `file:` URL, or a server, as for
+   *   {@link Randflake.leased}. If it is undefined, `RANDFLAKE_STORE` of `process.env`.
+   * @param name what the names of all counters begin with, 1 to 191 bytes without spaces and control
+   *   characters.
+   * @throws {RandflakeError} `INVALID_ARGUMENT`
+   * @example
+   * const options = { period: 'day', timeZone: 'Europe/Berlin', prefix: 'INV-' }
+   * const invoices = new DatedTickets('/var/lib/shop/ids.db', 'invoices', options)
+   * const number = await invoices.generate() // 'INV-20261125-000001', the first of a day
+   */
+  constructor(
+    store: string | URL | StoreClient | undefined,
+    name: string,
+    options: DatedTicketsOptions,
+  )
+
+  /**
+   * Hands out a number with the date that the clock shows.
+   *
+   * @throws {RandflakeError} as {@link Tickets.generate} throws, as a rejection.
+   */
+  generate(): Promise<string>
+
+  /**
+   * Hands out `n` numbers of one date, which rise.
+   *
+   * @throws {RandflakeError} as {@link generate}; `INVALID_ARGUMENT`
+   */
+  generateMany(n: number): Promise<string[]>
+
+  /** See {@link Tickets.close}. */
+  close(): void
+  /** See {@link close}. */
+  [Symbol.dispose](): void
+  /** See {@link Tickets.closeAsync}. */
+  closeAsync(): Promise<void>
+  /** See {@link closeAsync}. */
+  [Symbol.asyncDispose](): Promise<void>
+
+  /** What the names of all counters begin with. */
+  get name(): string
+
+  /** What `JSON.stringify` shows. */
+  toJSON(): { name: string }
+}
+
+/** How {@link DatedTickets} are made. */
+export interface DatedTicketsOptions extends TicketsOptions {
+  /** After which time numbers begin anew. */
+  period: 'day' | 'month' | 'year'
+  /**
+   * Whose midnight is the border: a name of the IANA database, such as `Europe/Berlin`; `UTC` unless
+   * set.
+   */
+  timeZone?: string | undefined
+  /** What texts begin with, at most 100 bytes without control characters; nothing unless set. */
+  prefix?: string | undefined
+  /**
+   * To how many digits numbers are padded with zeros, 1 to 16; 6 unless set. Larger numbers have more,
+   * and then texts are no longer in the order of their numbers.
+   */
+  digits?: number | undefined
+}
+
 /** How {@link Tickets} are made. */
 export interface TicketsOptions {
   /** The part of the store; `tickets` unless set. It belongs to tickets: leases need another one. */

@@ -35,6 +35,8 @@ integers! {
         "max_ttl must be a whole number, 1 to 86400 and at least six times max_skew";
     /// By how many seconds clocks may differ.
     MaxSkew(u32): InvalidArgument, "max_skew must be a whole number, 0 to a sixth of the ttl";
+    /// To how many digits a number is padded.
+    Digits(u32): InvalidArgument, "digits must be a whole number, 1 to 16";
     /// A datacenter or a worker.
     NodePart(u32): InvalidNode, "the parts of a node id are integers within their widths";
     /// The time of an id, in seconds or milliseconds.

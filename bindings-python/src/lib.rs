@@ -36,6 +36,7 @@ mod cloak;
 mod clock;
 mod command;
 mod convert;
+mod dated_tickets;
 mod dyn_generator;
 mod errors;
 mod fast_calls;
@@ -89,6 +90,7 @@ mod _randflake {
         cloak::Cloak,
         clock::ChangeableClock,
         command::main,
+        dated_tickets::DatedTickets,
         generator::Generator,
         inspector::Inspector,
         layout::Layout,

@@ -17,6 +17,7 @@ use pyo3::{
 };
 use randflake::{Error, Result, Wait, bindings::ForkId};
 use randflake_leases::{Location, MemoryStore, Namespace};
+use randflake_tickets::TicketsBuilder;
 
 use crate::{
     arguments::{Count, CounterName, IdNumber},
@@ -50,7 +51,7 @@ struct Counter {
 }
 
 /// The store of the environment, which is looked up with the first number.
-struct EnvironmentStore {
+pub(crate) struct EnvironmentStore {
     allow_weak_store: bool,
     create: bool,
     found: Arc<OnceBox<Location>>,
@@ -82,24 +83,11 @@ impl Tickets {
         options: Option<Options<'_>>,
         first: FirstBlock,
     ) -> PyResult<Self> {
-        let options = options.unwrap_or_else(|| PyDict::new(py));
-        let allow_weak_store = options::take(&options, "allow_weak_store", Some(false))?;
-        let allow_weak_store = boolean(&allow_weak_store, "allow_weak_store")?;
-        let create = boolean(&options::take(&options, "create", Some(false))?, "create")?;
         let store = match (store, first) {
             (None, FirstBlock::Now) => Some(store_of_environment(py)?),
             (store, _) => store,
         };
-        let needs_python = store.as_ref().map(Store::needs_python);
-        let (location, environment) = if let Some(store) = store {
-            (store.location(allow_weak_store)?.create(create), None)
-        } else {
-            let found = Arc::new(OnceBox::new());
-            let environment = EnvironmentStore { allow_weak_store, create, found };
-            (environment.location(), Some(environment))
-        };
-        let builder = randflake_tickets::Tickets::builder(location, name.0).clock(Clock::System);
-        let builder = options::tickets(builder, options)?;
+        let (builder, environment, needs_python) = described(py, store, name, options)?;
         let tickets = match first {
             FirstBlock::Now => {
                 interpreter::register_in_child(py)?;
@@ -169,6 +157,30 @@ impl Tickets {
     }
 }
 
+/// Describes a counter, with its store or that of the environment. Also returns whether the store is
+/// accessed by a client in Python, if it is known.
+pub(crate) fn described(
+    py: Python<'_>,
+    store: Option<Store>,
+    name: CounterName,
+    options: Option<Options<'_>>,
+) -> PyResult<(TicketsBuilder, Option<EnvironmentStore>, Option<bool>)> {
+    let options = options.unwrap_or_else(|| PyDict::new(py));
+    let allow_weak_store = options::take(&options, "allow_weak_store", Some(false))?;
+    let allow_weak_store = boolean(&allow_weak_store, "allow_weak_store")?;
+    let create = boolean(&options::take(&options, "create", Some(false))?, "create")?;
+    let needs_python = store.as_ref().map(Store::needs_python);
+    let (location, environment) = if let Some(store) = store {
+        (store.location(allow_weak_store)?.create(create), None)
+    } else {
+        let found = Arc::new(OnceBox::new());
+        let environment = EnvironmentStore { allow_weak_store, create, found };
+        (environment.location(), Some(environment))
+    };
+    let builder = randflake_tickets::Tickets::builder(location, name.0).clock(Clock::System);
+    Ok((options::tickets(builder, options)?, environment, needs_python))
+}
+
 impl EnvironmentStore {
     fn location(&self) -> Location {
         let found = Arc::clone(&self.found);
@@ -179,7 +191,11 @@ impl EnvironmentStore {
     }
 
     /// Looks it up, once: the result stays.
-    fn look_up(&self, py: Python<'_>, counter: &Arc<Counter>) -> PyResult<()> {
+    pub(crate) fn look_up(
+        &self,
+        py: Python<'_>,
+        counter: &Arc<impl Closeable + 'static>,
+    ) -> PyResult<()> {
         if self.found.get().is_some() {
             return Ok(());
         }

@@ -70,6 +70,7 @@ impl LayoutArguments {
     }
 
     /// Returns the layout, where a secret may be set as well.
+    #[cfg(feature = "serve")]
     pub(crate) fn read_beside_a_secret(&self) -> Result<Option<Layout>, Failure> {
         match &self.layout {
             Some(text) => Ok(Some(text.parse()?)),

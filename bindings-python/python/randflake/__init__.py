@@ -64,6 +64,7 @@ from randflake.operators import (
 from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
 from randflake.tickets import (
     CounterStatus,
+    DatedTickets,
     Tickets,
     TicketsMetrics,
     fence_tickets,
@@ -101,6 +102,7 @@ __all__ = [
     "BoundaryFlake",
     "Cloak",
     "CounterStatus",
+    "DatedTickets",
     "Inspector",
     "InvalidArgumentError",
     "InvalidTypeError",

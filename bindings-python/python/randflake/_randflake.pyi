@@ -17,7 +17,7 @@ from typing_extensions import Buffer
 
 from randflake._async import Opening
 from randflake._generator import Generator
-from randflake._tickets import Tickets
+from randflake._tickets import DatedTickets, Tickets
 from randflake.ids import (
     Cloak,
     Inspector,
@@ -35,6 +35,7 @@ from randflake.tickets import CounterStatus
 __all__ = [
     "BoundaryFlake",
     "Cloak",
+    "DatedTickets",
     "Generator",
     "Inspector",
     "Layout",

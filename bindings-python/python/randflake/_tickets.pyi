@@ -1,7 +1,7 @@
 # At run time it is in _randflake.
 
 from types import TracebackType
-from typing import NoReturn, Self, SupportsIndex, final
+from typing import Literal, NoReturn, Self, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from randflake._randflake import _Int64Buffer
 from randflake.stores import _AsyncStore, _Store
 from randflake.tickets import TicketsMetrics
 
-__all__ = ["Tickets"]
+__all__ = ["DatedTickets", "Tickets"]
 
 @final
 class Tickets:
@@ -264,6 +264,102 @@ class Tickets:
 
         Waits up to 5 seconds for the store. The end of an async with block does the same.
         """
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
+
+@final
+class DatedTickets:
+    """Hands out sequential numbers that begin anew with each day, month or year, as texts.
+
+    A text is the prefix, the date, "-" and the number: INV-20261125-000042. Each date has a counter
+    of its own in the store, such as invoices/20261125, so no text repeats, whatever clocks show at
+    the border. A process that has used a later date stays with it, even if its clock steps back.
+
+    It draws its first block with its first number, and at the border one of the next date. The
+    unused numbers of a date are given back when the next one begins. For the rest, including forks
+    and ends, numbers are drawn as by Tickets. Its calls may wait, also in a program with an event
+    loop: await generate_many_async there.
+
+    store: as in Tickets.leased; None for RANDFLAKE_STORE.
+    name: what the names of all counters begin with, 1 to 191 bytes without spaces and control
+    characters.
+    period: "day", "month" or "year".
+    time_zone: whose midnight is the border: a name of the IANA database, as "Europe/Berlin".
+    prefix: what texts begin with, at most 100 bytes without control characters.
+    digits: to how many digits numbers are padded with zeros, 1 to 16. Larger numbers have more, and
+    then texts are no longer in the order of their numbers.
+    The other options are as in Tickets.leased.
+
+    Raises InvalidArgumentError with the code INVALID_ARGUMENT.
+
+    >>> import tempfile
+    >>> from randflake import DatedTickets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with DatedTickets(
+    ...         folder + "/ids.db", "invoices", period="month", prefix="INV-", create=True
+    ...     ) as invoices:
+    ...         first, second = invoices.generate(), invoices.generate()
+    >>> first[:6], first[10:], second[10:]
+    ('INV-20', '-000001', '-000002')
+    """
+
+    def __new__(
+        cls,
+        store: _Store | None,
+        name: str,
+        *,
+        period: Literal["day", "month", "year"],
+        time_zone: str = "UTC",
+        prefix: str = "",
+        digits: SupportsIndex = 6,
+        namespace: str = "tickets",
+        start: SupportsIndex | None = None,
+        step: SupportsIndex | None = None,
+        reserve_seconds: float = 2.0,
+        min_block: SupportsIndex = 10,
+        max_block: SupportsIndex = 1_000_000,
+        create: bool = False,
+        acquire_timeout: float = 10.0,
+        max_wait: float = 1.0,
+        allow_weak_store: bool = False,
+    ) -> Self: ...
+    @property
+    def name(self) -> str:
+        """What the names of all counters begin with."""
+    def generate(self) -> str:
+        """Hands out a number with the date that the clock shows.
+
+        Raises what Tickets.generate raises.
+        """
+    def generate_many(self, n: SupportsIndex) -> list[str]:
+        """Hands out n numbers of one date, which rise.
+
+        Raises what Tickets.generate_many raises.
+        """
+    async def generate_many_async(self, n: SupportsIndex) -> list[str]:
+        """Hands out n numbers of one date; a thread waits for them, and not the event loop.
+
+        Raises what generate_many raises.
+        """
+    def close(self) -> None:
+        """Closes this for good, and gives the unused numbers back, as Tickets.close does."""
+    async def aclose(self) -> None:
+        """Closes this without blocking the event loop."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, SupportsIndex
 
 from randflake import _randflake
 from randflake._first import keep_first
-from randflake._randflake import Tickets
+from randflake._randflake import DatedTickets, Tickets
 
 if TYPE_CHECKING:
     from randflake.errors import RandflakeError
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CounterStatus",
+    "DatedTickets",
     "Tickets",
     "TicketsMetrics",
     "fence_tickets",
