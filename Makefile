@@ -434,7 +434,7 @@ instructions-bounds: target/setup/python ## records how many instructions an id 
 test-rules: target/setup/python ## names, links, versions, licences, and what runs where
 	$(PYTEST) tests/readme/test_repository.py tests/readme/test_gate.py
 
-test-readme: python-for-tests node-for-tests target/setup/runners target/setup/recipes ## every code block of every README and guide, and the test runners of others
+test-readme: python-for-tests node-for-tests programs-for-tests target/setup/runners target/setup/recipes ## every code block of every README and guide, and the test runners of others
 	$(AS_TESTS) $(PYTEST) --ignore=tests/readme/test_repository.py --ignore=tests/readme/test_gate.py tests/readme tests/runners
 
 # --- linters ----------------------------------------------------------------

@@ -65,6 +65,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     ttl: u32,
 
+    /// Prints the OpenAPI description of the routes with these options, and ends
+    #[arg(long)]
+    openapi: bool,
+
     /// Namespace of the counters of tickets, which `randflake tickets init` creates
     #[arg(long, value_name = "NAME", default_value = "tickets")]
     tickets_namespace: String,
@@ -85,28 +89,11 @@ impl Serve {
     pub(crate) fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         use std::time::Duration;
 
-        use clap::error::ErrorKind as Wrong;
         use randflake_leases::environment::Environment;
-        use randflake_serve::{Access, Log, Settings};
+        use randflake_serve::{About, Log, Settings, openapi};
 
-        use crate::{output, secret, store, usage};
+        use crate::{output, store};
 
-        let location = self.store.location(open_server).ok_or_else(store::missing)?;
-        let access = match &self.token_file {
-            Some(path) => {
-                let access = Access::with_token(path)?;
-                secret::warn_if_others_may_read(path, "token");
-                access
-            }
-            None if self.listen.ip().is_loopback() => Access::local(),
-            None => {
-                return Err(usage(
-                    Wrong::MissingRequiredArgument,
-                    "without a token, only programs on this machine may send requests: pass \
-                     --token-file, or listen on\n127.0.0.1",
-                ));
-            }
-        };
         let layout = self.layout.read_beside_a_secret()?;
         // With a layout it is only for cloaks.
         let has_secret = self.secret.is_given() || Environment::default().has_secret();
@@ -114,6 +101,13 @@ impl Serve {
             Some(_) if !has_secret => None,
             _ => Some(self.secret.read()?),
         };
+        if self.openapi {
+            let (max_count, has_secret) = (self.max_count, secret.is_some());
+            let described = openapi(About { max_count, layout, has_secret });
+            return output::print(&described.trim_end());
+        }
+        let location = self.store.location(open_server).ok_or_else(store::missing)?;
+        let access = self.access()?;
         let settings = Settings {
             location,
             secret,
@@ -132,5 +126,28 @@ impl Serve {
             },
         };
         Ok(randflake_serve::serve(settings)?)
+    }
+
+    /// Returns who may ask: with a token, or else programs on this machine alone.
+    #[cfg(feature = "serve")]
+    fn access(&self) -> Result<randflake_serve::Access, Failure> {
+        use clap::error::ErrorKind as Wrong;
+        use randflake_serve::Access;
+
+        use crate::{secret, usage};
+
+        match &self.token_file {
+            Some(path) => {
+                let access = Access::with_token(path)?;
+                secret::warn_if_others_may_read(path, "token");
+                Ok(access)
+            }
+            None if self.listen.ip().is_loopback() => Ok(Access::local()),
+            None => Err(usage(
+                Wrong::MissingRequiredArgument,
+                "without a token, only programs on this machine may send requests: pass \
+                 --token-file, or listen on\n127.0.0.1",
+            )),
+        }
     }
 }

@@ -13,13 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use randflake::{Inspector, Secret};
+use randflake::{Cloak, Inspector, Layout, Secret};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
 const TOKEN: &str = "0123456789-a-token";
-const OPENAPI: &str = include_str!("../../serve/src/openapi.json");
 
 /// Far longer than anything here takes: a test that waits for it has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -266,35 +265,60 @@ fn lock(store: &Path) -> Connection {
 
 #[test]
 fn every_route_answers_as_it_is_described() {
-    let folder = Folder::new("routes");
-    folder.run(&["tickets", "init", "--new"]);
-    let server = folder.serve(&[]);
-    server.wait_until_ready();
-    let mut client = server.client();
-    let openapi: Value = serde_json::from_str(OPENAPI).expect("JSON");
-    assert_eq!(client.get("/openapi.json").done(), openapi);
+    let layout = ["--layout", "twitter,epoch_ms=1577836800000"];
+    for (name, options, id) in [
+        ("routes", &["--max-count", "500"][..], "3vgoe12ccb8gh"),
+        ("routes-layout", &layout, "1541815603606036480"),
+    ] {
+        let folder = Folder::new(name);
+        folder.run(&["tickets", "init", "--new"]);
+        let server = folder.serve(options);
+        server.wait_until_ready();
+        let mut client = server.client();
+        let printed = folder.command(&["serve", "--openapi"]).args(options).output();
+        let printed = printed.expect("it runs").stdout;
+        let openapi: Value = serde_json::from_slice(&printed).expect("JSON");
+        assert_eq!(client.get("/openapi.json").done(), openapi);
+        assert_eq!(openapi["paths"].as_object().expect("paths").len(), 13);
+        answers_as_described(&mut client, &openapi, id);
+    }
+    // What needs a secret is described only where there is one.
+    let folder = Folder::new("routes-without");
+    let mut command = folder.command(&["serve", "--openapi"]);
+    let printed = command.args(layout).env_remove("RANDFLAKE_SECRET").output();
+    let openapi: Value = serde_json::from_slice(&printed.expect("it runs").stdout).expect("JSON");
+    assert_eq!(openapi["paths"].as_object().expect("paths").len(), 11);
+}
 
+fn answers_as_described(client: &mut Client, openapi: &Value, id: &str) {
     let lease = text(&client.post("/v1/leases", "").done()["lease"]);
+    let resolved = |described: &Value| match described["$ref"].as_str() {
+        Some(path) => openapi.pointer(path.trim_start_matches('#')).expect("a component").clone(),
+        None => described.clone(),
+    };
     for (path, methods) in openapi["paths"].as_object().expect("paths") {
         let asked = path
-            .replace("{id}", "3vgoe12ccb8gh")
+            .replace("{id}", id)
             .replace("{lease}", &lease)
+            .replace("{label}", "orders.id")
             .replace("{name}", "orders");
         for method in ["GET", "POST", "PUT", "DELETE"] {
             let operation = &methods[method.to_lowercase()];
-            let response = client.ask(method, &asked, "");
+            let body = match &operation["requestBody"]["content"]["application/json"]["example"] {
+                example if path.starts_with("/v1/cloaks/") => example.to_string(),
+                _ => String::new(),
+            };
+            let response = client.ask(method, &asked, &body);
             if operation.is_null() {
                 assert_eq!(response.code(405), "INVALID_ARGUMENT", "{method} {path}");
                 let allow = if methods["get"].is_null() { "POST" } else { "GET, HEAD" };
                 assert_eq!(response.header("allow"), Some(allow), "{method} {path}");
                 continue;
             }
+            assert!(response.status < 300, "{method} {path}: {response:?}");
             let described = &operation["responses"][response.status.to_string()];
             assert!(!described.is_null(), "{method} {path}: {response:?}");
-            let described = match described["$ref"].as_str() {
-                Some(path) => openapi.pointer(path.trim_start_matches('#')).expect("a response"),
-                None => described,
-            };
+            let described = resolved(described);
             let (content_type, content) =
                 described["content"].as_object().expect("a type").iter().next().expect("one");
             assert!(response.header("content-type").expect("a type").starts_with(content_type));
@@ -304,6 +328,14 @@ fn every_route_answers_as_it_is_described() {
             }
         }
     }
+}
+
+#[test]
+fn a_method_or_a_path_that_there_is_not_is_refused() {
+    let folder = Folder::new("paths");
+    let server = folder.serve(&[]);
+    server.wait_until_ready();
+    let mut client = server.client();
     // Only a head, for everything that can be read, and the connection continues.
     for (path, status) in [("/healthz", 200), ("/openapi.json", 200), ("/v1/inspect/A", 404)] {
         let (head, whole) = (client.head(path), client.get(path));
@@ -318,6 +350,133 @@ fn every_route_answers_as_it_is_described() {
     assert_eq!(client.get("/healthz?probe=1").status, 200, "probes may add what they like");
     for path in ["/", "/v1", "/v1/id", "/v1/ids/", "/v1/leases/a", "/v1/inspect/", "/%00"] {
         assert_eq!(client.get(path).code(404), "INVALID_ARGUMENT", "{path}");
+    }
+}
+
+#[test]
+fn sortable_ids_are_made_and_leased_by_their_layout() {
+    let folder = Folder::new("layout");
+    let layout: Layout = "twitter,epoch_ms=1577836800000".parse().expect("a layout");
+    let server = folder.serve(&["--layout", &layout.to_string(), "--node-count", "2"]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let (mut seen, mut node_ids) = (BTreeSet::new(), BTreeSet::new());
+    for id in client.ids(1).iter().chain(&client.ids(3000)) {
+        let raw: u64 = id.parse().expect("a number");
+        assert!(seen.insert(raw), "{id} twice");
+        node_ids.insert(layout.inspect(raw).expect("an id").node_id);
+    }
+    let read = client.get(&format!("/v1/inspect/{}", seen.last().expect("an id"))).done();
+    assert!(
+        node_ids.contains(&u32::try_from(read["node_id"].as_u64().expect("one")).expect("u32"))
+    );
+    assert_eq!(client.post("/v1/ids?format=text", "").code(400), "INVALID_ARGUMENT");
+    assert_eq!(client.get("/v1/inspect/18446744073709551615").code(404), "INVALID_ID");
+    assert_eq!(client.get("/v1/layout").done()["layout"], layout.to_string());
+
+    // All node ids of the layout that the server does not have, and no more.
+    for _ in 0..1022 / 2 {
+        let lease = client.post("/v1/leases", json!({ "count": 2 })).done();
+        for node_id in lease["node_ids"].as_array().expect("node ids") {
+            let node_id = u32::try_from(node_id.as_u64().expect("a number")).expect("u32");
+            assert!(node_ids.insert(node_id) && node_id <= 1023, "{node_id}");
+        }
+    }
+    assert_eq!(client.post("/v1/leases", "").code(503), "NODES_EXHAUSTED");
+}
+
+#[test]
+fn a_lease_covers_six_ticks() {
+    let folder = Folder::new("ticks");
+    let server = folder.serve(&["--layout", "time:31,node:9,sequence:8,tick_ms=10000"]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let refused = client.post("/v1/leases", json!({ "ttl_seconds": 59 }));
+    assert_eq!(refused.code(400), "INVALID_ARGUMENT");
+    client.post("/v1/leases", json!({ "ttl_seconds": 60 })).done();
+}
+
+#[test]
+fn cloaks_hide_and_reveal() {
+    let folder = Folder::new("cloaks");
+    let server = folder.serve(&["--max-count", "500"]);
+    let mut client = server.client();
+    let numbers = json!({ "numbers": [42, "-7", "18446744073709551615", u64::MAX] });
+    let hidden = client.post("/v1/cloaks/orders.id/hide", &numbers).done();
+    let cloak = Cloak::new(&SECRET.parse().expect("a secret"), "orders.id");
+    let hide = |number: u64| cloak.hide(number).to_string();
+    let expected = [hide(42), hide((-7_i64).cast_unsigned()), hide(u64::MAX), hide(u64::MAX)];
+    assert_eq!(hidden["ids"], json!(expected));
+    let revealed = client.post("/v1/cloaks/orders%2Eid/reveal", hidden).done();
+    let unsigned = ["42", "18446744073709551609", "18446744073709551615", "18446744073709551615"];
+    assert_eq!(revealed["numbers"], json!(unsigned));
+    let number = client.post("/v1/cloaks/a/hide?format=number", json!({ "numbers": [1] })).done();
+    let again = client.post("/v1/cloaks/a/reveal?format=number", number).done();
+    assert_eq!(again["numbers"], json!(["1"]));
+    let most = json!({ "numbers": vec![u64::MAX; 500] });
+    let all = client.post("/v1/cloaks/a/hide", &most).done();
+    assert_eq!(all["ids"].as_array().expect("ids").len(), 500);
+    for (path, body) in [
+        ("hide", json!({})),
+        ("hide", json!({ "numbers": [] })),
+        ("hide", json!({ "numbers": 1 })),
+        ("hide", json!({ "numbers": [1.5] })),
+        ("hide", json!({ "numbers": ["x"] })),
+        ("hide", json!({ "numbers": [null] })),
+        ("hide", json!({ "numbers": ["18446744073709551616"] })),
+        ("hide", json!({ "numbers": vec![1; 501] })),
+        ("hide", json!({ "ids": ["1"] })),
+        ("reveal", json!({ "ids": [1] })),
+        ("reveal", json!({ "ids": ["W"] })),
+    ] {
+        let refused = client.post(&format!("/v1/cloaks/a/{path}"), &body);
+        assert_eq!(refused.status, 400, "{path} {body}");
+    }
+
+    // Without a secret there are none.
+    let folder = Folder::new("no-cloaks");
+    let mut command = folder.command(&["serve", "--store", "ids.db", "--listen", "127.0.0.1:0"]);
+    command.args(["--layout", "twitter"]).env_remove("RANDFLAKE_SECRET");
+    let server = Server::start(command);
+    let refused = server.client().post("/v1/cloaks/a/hide", json!({ "numbers": [1] }));
+    assert_eq!(refused.code(400), "INVALID_ARGUMENT");
+}
+
+#[test]
+fn numbers_have_a_date() {
+    let folder = Folder::new("dated");
+    folder.run(&["tickets", "init", "--new"]);
+    let server = folder.serve(&[]);
+    let mut client = server.client();
+    let invoices = "/v1/tickets/invoices?period=year&prefix=INV-&digits=3";
+    let first = text(&client.post(invoices, "").done()["tickets"][0]);
+    assert!(first.starts_with("INV-20") && first.ends_with("-001"), "{first}");
+    let more = client.post(&format!("{invoices}&count=2&time_zone=Asia/Tokyo"), "").done();
+    let more = more["tickets"].as_array().expect("numbers");
+    assert_eq!(more.iter().map(|it| text(it)[9..].to_owned()).collect::<Vec<_>>(), ["002", "003"]);
+    let quoted = client.post("/v1/tickets/q?period=day&prefix=%22%5C%C3%A9", "").done();
+    assert!(text(&quoted["tickets"][0]).starts_with("\"\\\u{e9}20"), "{quoted}");
+    assert_eq!(
+        client.post("/v1/tickets/invoices", "").done()["tickets"][0],
+        "1",
+        "another counter"
+    );
+    for wrong in [
+        "period=week",
+        "period=",
+        "prefix=a",
+        "time_zone=UTC",
+        "digits=1",
+        "period=day&digits=0",
+        "period=day&digits=17",
+        "period=day&digits=x",
+        "period=day&time_zone=Nowhere",
+        "period=day&prefix=%0A",
+        "period=day&period=day",
+        "period=day&format=text",
+    ] {
+        let refused = client.post(&format!("/v1/tickets/invoices?{wrong}"), "");
+        assert_eq!(refused.code(400), "INVALID_ARGUMENT", "{wrong}");
     }
 }
 
@@ -1206,7 +1365,7 @@ fn what_no_wait_mends_is_an_error_of_the_server() {
     let response = server.client().post("/v1/tickets/orders", "");
     assert_eq!(response.code(500), "LIFETIME_OVER");
     assert_eq!(response.header("retry-after"), None, "{response:?}");
-    let openapi: Value = serde_json::from_str(OPENAPI).expect("JSON");
+    let openapi = server.client().get("/openapi.json").done();
     let described = &openapi["paths"]["/v1/tickets/{name}"]["post"]["responses"]["500"]["$ref"];
     let path = described.as_str().expect("it is described").trim_start_matches('#');
     let described = openapi.pointer(path).expect("a response");
@@ -1423,7 +1582,7 @@ fn the_examples_of_the_help_run() {
     let examples = help.split_once("Examples:\n").expect("every help has examples").1;
     let (servers, requests): (Vec<_>, Vec<_>) =
         examples.lines().map(str::trim).partition(|line| line.starts_with("randflake "));
-    assert_eq!((servers.len(), requests.len()), (2, 1));
+    assert_eq!((servers.len(), requests.len()), (3, 1));
     let mut ports = Vec::new();
     let mut started = Vec::new();
     for line in servers {

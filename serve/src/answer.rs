@@ -82,6 +82,11 @@ impl Refusal {
         self
     }
 
+    /// Returns whether it is an error of this kind.
+    pub(super) fn is_of(&self, kind: ErrorKind) -> bool {
+        self.code == kind.code()
+    }
+
     /// Replaces the error's message.
     pub(super) fn with_message(mut self, message: &str) -> Self {
         message.clone_into(&mut self.message);

@@ -22,6 +22,10 @@ impl Cloaks {
         Self(secret)
     }
 
+    pub(super) fn are_there(&self) -> bool {
+        self.0.is_some()
+    }
+
     fn labelled(&self, label: &str) -> Result<Cloak, Refusal> {
         let secret = self.0.as_ref().ok_or_else(|| {
             Error::invalid_argument(

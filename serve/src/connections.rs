@@ -346,7 +346,7 @@ mod tests {
     use super::{
         super::{
             access::Access, cloaks::Cloaks, flake::Flake, leases::Leases, limits::Limits,
-            tickets::Counters,
+            service::Offers, tickets::Counters,
         },
         *,
     };
@@ -417,18 +417,13 @@ mod tests {
         let location = Location::new(move |_| Ok(Box::new(store.clone())));
         let flake = Leased::builder(location.clone(), &secret).max_wait(Duration::ZERO);
         let flake = flake.open_lazily().expect("a generator");
-        let tickets = Counters::new(location.clone(), "tickets");
-        let leases = Leases::new(location, namespace, Layout::randflake());
-        let service = Service::new(
-            Flake::Secret(flake),
-            Cloaks::new(None),
-            leases,
-            tickets,
-            access,
-            limits,
-            "default",
-            Teller::silent(),
-        );
+        let offers = Offers {
+            flake: Flake::Secret(flake),
+            cloaks: Cloaks::new(None),
+            tickets: Counters::new(location.clone(), "tickets"),
+            leases: Leases::new(location, namespace, Layout::randflake()),
+        };
+        let service = Service::new(offers, access, limits, "default", Teller::silent());
         service.take_first_lease().expect("a lease");
         let runtime = runtime::Builder::new_multi_thread().enable_all().build().expect("one");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");

@@ -19,7 +19,7 @@ const LONGEST_NUMBER: usize = 20;
 
 /// Answers a request for ids: at once if they are available, otherwise after a wait.
 pub(super) async fn generate(service: &Service, query: Option<&str>) -> Result<Response, Refusal> {
-    let Query { count, format } = Query::read(query, &KNOWN, service.limits.max_count)?;
+    let Query { count, format, .. } = Query::read(query, &KNOWN, service.limits.max_count)?;
     let format = format_of(service, format)?;
     let longest = longest(count, format);
     let room =

@@ -29,10 +29,10 @@ use super::{
 };
 
 /// The most node ids of one lease: a client names all of them to renew it.
-const MOST_NODES: u32 = 64;
+pub(super) const MOST_NODES: u32 = 64;
 
 /// Longest lease that can be asked for, in seconds. The namespace may allow less.
-const LONGEST_TTL: u32 = 86_400;
+pub(super) const LONGEST_TTL: u32 = 86_400;
 
 /// How often a store is asked for other node ids if all that it tried are leased.
 const TRIES: u32 = 3;

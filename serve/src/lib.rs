@@ -1,5 +1,5 @@
 //! Serves [randflake](https://docs.rs/randflake) ids, leases of node ids and sequential numbers over
-//! HTTP, as `randflake serve` does. The routes are described by [`OPENAPI`], and in the
+//! HTTP, as `randflake serve` does. The routes are described by [`openapi`], and in the
 //! [guide](https://github.com/randflake/randflake/blob/main/docs/guides/serve.md).
 //!
 //! Holds no rule about ids or leases: it reads requests, calls those crates, and writes answers.
@@ -15,6 +15,7 @@ mod leases;
 mod limits;
 mod log;
 mod metrics;
+mod openapi;
 mod places;
 mod request;
 mod room;
@@ -27,11 +28,17 @@ use std::{fmt::Display, net::SocketAddr, time::Duration};
 use randflake::{Error, Layout, Result, Secret};
 use randflake_leases::{Leased, LeasedBuilder, LeasedFormat, Location, Namespace};
 
-pub use crate::access::Access;
-use crate::{cloaks::Cloaks, flake::Flake, limits::Limits, log::Teller, service::Service};
-
-/// The `OpenAPI` description of the routes, in JSON, which `GET /openapi.json` returns.
-pub const OPENAPI: &str = include_str!("openapi.json");
+pub use crate::{
+    access::Access,
+    openapi::{About, openapi},
+};
+use crate::{
+    cloaks::Cloaks,
+    flake::Flake,
+    limits::Limits,
+    log::Teller,
+    service::{Offers, Service},
+};
 
 /// What to serve, from which store, and to whom.
 #[derive(Debug)]
@@ -130,16 +137,9 @@ pub fn serve(settings: Settings) -> Result<()> {
     let store = leases::Leases::new(location, of_clients, layout);
     let limits = Limits::new(settings.max_count, settings.max_wait, ttl);
     let cloaks = Cloaks::new(secret);
-    let service = Service::new(
-        flake,
-        cloaks,
-        store,
-        tickets,
-        settings.access,
-        limits,
-        &settings.namespace,
-        teller.clone(),
-    );
+    let offers = Offers { flake, cloaks, leases: store, tickets };
+    let service =
+        Service::new(offers, settings.access, limits, &settings.namespace, teller.clone());
     let served = connections::serve(settings.listen, &service, &teller);
     teller.end();
     served

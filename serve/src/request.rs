@@ -29,6 +29,17 @@ pub(super) enum Format {
 pub(super) struct Query {
     pub(super) count: usize,
     pub(super) format: Option<Format>,
+    /// How numbers with a date are written.
+    pub(super) dated: Dated,
+}
+
+/// The form of numbers with a date, as it was sent.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub(super) struct Dated {
+    pub(super) period: Option<String>,
+    pub(super) time_zone: Option<String>,
+    pub(super) prefix: Option<String>,
+    pub(super) digits: Option<u32>,
 }
 
 impl Query {
@@ -38,7 +49,7 @@ impl Query {
         known: &[&str],
         max_count: u32,
     ) -> Result<Self, Refusal> {
-        let mut read = Self { count: 1, format: None };
+        let mut read = Self { count: 1, format: None, dated: Dated::default() };
         let query = query.unwrap_or_default();
         let mut seen: Vec<Cow<'_, str>> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -61,6 +72,15 @@ impl Query {
                         return Err(bad(format!("count must be an integer from 1 to {max_count}")));
                     };
                     read.count = count as usize;
+                }
+                ("period", value) => read.dated.period = Some(value.to_owned()),
+                ("time_zone", value) => read.dated.time_zone = Some(value.to_owned()),
+                ("prefix", value) => read.dated.prefix = Some(value.to_owned()),
+                ("digits", value) => {
+                    let is_number = value.bytes().all(|digit| digit.is_ascii_digit());
+                    let digits = value.parse().ok().filter(|_| is_number);
+                    read.dated.digits =
+                        Some(digits.ok_or_else(|| bad("digits must be an integer from 1 to 16"))?);
                 }
                 (_, "text") => read.format = Some(Format::Text),
                 (_, "number") => read.format = Some(Format::Number),

@@ -1,4 +1,4 @@
-//! The routes, which `openapi.json` describes. A path is decoded here, once, and everything that
+//! The routes, which `openapi.rs` describes. A path is decoded here, once, and everything that
 //! depends on it, including access, uses the decoded parts.
 
 use hyper::{Method, Request, StatusCode, body::Incoming};
@@ -67,17 +67,53 @@ impl Route {
         matches!(self, Self::Alive | Self::Ready | Self::Description)
     }
 
+    /// Every route, with no name in its variable parts.
+    pub(super) fn all() -> [Self; 13] {
+        let none = String::new;
+        [
+            Self::Ids,
+            Self::Inspect(none()),
+            Self::Layout,
+            Self::Tickets(none()),
+            Self::Leases,
+            Self::Renew(none()),
+            Self::Release(none()),
+            Self::Hide(none()),
+            Self::Reveal(none()),
+            Self::Alive,
+            Self::Ready,
+            Self::Numbers,
+            Self::Description,
+        ]
+    }
+
+    /// Whether it only reads: by GET, and otherwise by POST.
+    pub(super) const fn is_read(&self) -> bool {
+        match self {
+            Self::Ids
+            | Self::Tickets(_)
+            | Self::Leases
+            | Self::Renew(_)
+            | Self::Release(_)
+            | Self::Hide(_)
+            | Self::Reveal(_) => false,
+            Self::Inspect(_)
+            | Self::Layout
+            | Self::Alive
+            | Self::Ready
+            | Self::Numbers
+            | Self::Description => true,
+        }
+    }
+
+    /// Whether it needs a secret for cloaks.
+    pub(super) const fn is_of_cloaks(&self) -> bool {
+        matches!(self, Self::Hide(_) | Self::Reveal(_))
+    }
+
     /// Refuses a method that this route does not have.
     fn check_method(&self, method: &Method) -> Result<(), Refusal> {
-        let is_read = match self {
-            Self::Ids | Self::Tickets(_) | Self::Leases | Self::Renew(_) | Self::Release(_) => {
-                false
-            }
-            Self::Hide(_) | Self::Reveal(_) => false,
-            Self::Layout | Self::Inspect(_) => true,
-            Self::Alive | Self::Ready | Self::Numbers | Self::Description => true,
-        };
-        let (may, allow) = if is_read {
+        let (may, allow) = if self.is_read() {
             // hyper sends only the head of the answer for HEAD.
             ([Method::GET, Method::HEAD].contains(method), "GET, HEAD")
         } else {
@@ -136,7 +172,7 @@ pub(super) async fn answer(
             let content = room.hold(metrics::text(service).into_bytes());
             Ok(text("text/plain; version=0.0.4; charset=utf-8", content))
         }
-        Route::Description => Ok(written(crate::OPENAPI)),
+        Route::Description => Ok(written(service.openapi.clone())),
     }
 }
 
@@ -276,7 +312,8 @@ mod tests {
     #[test]
     fn a_query_is_decoded_once() {
         let read = |query| Query::read(Some(query), &["count", "format"], 100);
-        let expected = Query { count: 12, format: Some(crate::request::Format::Number) };
+        let (count, format) = (12, Some(crate::request::Format::Number));
+        let expected = Query { count, format, dated: crate::request::Dated::default() };
         for query in [
             "count=12&format=number",
             "%63ount=%31%32&format=%6eumber",

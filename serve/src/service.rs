@@ -17,7 +17,10 @@ use super::{
     access::Access, cloaks::Cloaks, counts::Counts, flake::Flake, leases::Leases, limits::Limits,
     places::Places, room::Room, tickets,
 };
-use crate::log::Teller;
+use crate::{
+    log::Teller,
+    openapi::{About, openapi},
+};
 
 /// How often a request checks whether there is a lease again. A check costs two loads.
 const POLL: Duration = Duration::from_millis(10);
@@ -25,11 +28,21 @@ const POLL: Duration = Duration::from_millis(10);
 /// How long to wait after a first lease was not granted, if the error does not say.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
+/// What a service hands out.
+pub(super) struct Offers {
+    pub(super) flake: Flake,
+    pub(super) cloaks: Cloaks,
+    pub(super) leases: Leases,
+    pub(super) tickets: tickets::Counters,
+}
+
 pub(super) struct Service {
     pub(super) flake: Flake,
     pub(super) cloaks: Cloaks,
     /// What `GET /v1/layout` answers.
     pub(super) layout_json: Bytes,
+    /// What `GET /openapi.json` answers.
+    pub(super) openapi: Bytes,
     pub(super) leases: Leases,
     pub(super) tickets: tickets::Counters,
     pub(super) access: Access,
@@ -46,22 +59,22 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) fn new(
-        flake: Flake,
-        cloaks: Cloaks,
-        leases: Leases,
-        tickets: tickets::Counters,
+        offers: Offers,
         access: Access,
         limits: Limits,
         namespace: &str,
         teller: Teller,
     ) -> Arc<Self> {
+        let Offers { flake, cloaks, leases, tickets } = offers;
+        let layout = flake.layout_of_ids().copied();
+        let about = About { max_count: limits.max_count, layout, has_secret: cloaks.are_there() };
         // That of encrypted ids, once they are decrypted.
-        let randflake = Layout::randflake();
-        let layout = flake.layout_of_ids().unwrap_or(&randflake);
+        let layout = layout.unwrap_or(Layout::randflake());
         Arc::new(Self {
-            layout_json: format!("{}\n", bindings::layout_json(layout)).into(),
-            cloaks,
+            layout_json: format!("{}\n", bindings::layout_json(&layout)).into(),
+            openapi: openapi(about).into(),
             flake,
+            cloaks,
             leases,
             tickets,
             access,
@@ -193,16 +206,14 @@ mod tests {
             Ok(Box::new(store.clone()))
         });
         let flake = Leased::builder(location.clone(), &secret).max_wait(Duration::ZERO);
-        let service = Service::new(
-            Flake::Secret(flake.open_lazily().expect("a generator")),
-            Cloaks::new(None),
-            Leases::new(location.clone(), namespace, Layout::randflake()),
-            tickets::Counters::new(location, "tickets"),
-            Access::local(),
-            Limits::new(1, Duration::ZERO, 300),
-            "default",
-            Teller::silent(),
-        );
+        let offers = Offers {
+            flake: Flake::Secret(flake.open_lazily().expect("a generator")),
+            cloaks: Cloaks::new(None),
+            leases: Leases::new(location.clone(), namespace, Layout::randflake()),
+            tickets: tickets::Counters::new(location, "tickets"),
+        };
+        let limits = Limits::new(1, Duration::ZERO, 300);
+        let service = Service::new(offers, Access::local(), limits, "default", Teller::silent());
         thread::scope(|scope| {
             let first = scope.spawn(|| service.take_first_lease());
             while asked.load(Ordering::Relaxed) < 2 && !first.is_finished() {

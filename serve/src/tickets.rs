@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    fmt::{self, Write as _},
     sync::{
         Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, Ordering},
@@ -11,21 +12,21 @@ use std::{
 };
 
 use hyper::StatusCode;
-use randflake::{Error, ErrorKind, Result, Wait};
+use randflake::{Clock as _, Error, ErrorKind, Result, SystemClock, Wait};
 use randflake_leases::Location;
-use randflake_tickets::{Tickets, TicketsMetrics};
+use randflake_tickets::{DateForm, Tickets, TicketsMetrics};
 use tokio::time::{Instant, sleep};
 
 use super::{
     answer::{Refusal, Response, written},
     limits::Limits,
-    request::Query,
+    request::{Dated, Query},
     room::Room,
 };
 
 /// The most counters of a process: each has a thread, and stays. A counter whose thread still waits
 /// for the store is included.
-const MOST_COUNTERS: usize = 100;
+pub(super) const MOST_COUNTERS: usize = 100;
 
 /// Longest time between two checks for a number that is on its way.
 const LONGEST_POLL: Duration = Duration::from_millis(20);
@@ -33,8 +34,11 @@ const LONGEST_POLL: Duration = Duration::from_millis(20);
 /// How long an unusable counter is left alone.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
-/// The longest number and the characters around it, in bytes.
-const LONGEST: usize = 19;
+/// The longest number, with a date and the characters around it, in bytes.
+const LONGEST: usize = 28;
+
+/// What a client may specify for the numbers it wants.
+const KNOWN: [&str; 5] = ["count", "period", "time_zone", "prefix", "digits"];
 
 /// The counters of a namespace.
 pub(super) struct Counters {
@@ -74,8 +78,36 @@ impl Counters {
         limits: &Limits,
         room: &Room,
     ) -> Result<Response, Refusal> {
-        let count = Query::read(query, &["count"], limits.max_count)?.count;
-        let room = room.reserve(count * size_of::<i64>() + longest(count), limits.max_wait).await?;
+        let Query { count, dated, .. } = Query::read(query, &KNOWN, limits.max_count)?;
+        let form = dated_form(&dated)?;
+        let longest = longest(count, dated.prefix.as_deref().unwrap_or_default());
+        let room = room.reserve(count * size_of::<i64>() + longest, limits.max_wait).await?;
+        let Some(form) = form else {
+            let numbers = self.draw(name, count, limits).await?;
+            return Ok(written(room.hold(listed(&numbers))));
+        };
+        let mut last = false;
+        loop {
+            let date = form.date_at(SystemClock.unix_seconds()?)?;
+            let counter = form.counter(name, &date);
+            if self.opened(&counter).is_none() {
+                self.end_before(name, &date);
+            }
+            match self.draw(&counter, count, limits).await {
+                // Another request has gone on to the next date meanwhile.
+                Err(refusal) if refusal.is_of(ErrorKind::Closed) && !last => last = true,
+                drawn => {
+                    let text = |number: i64| {
+                        serde_json::Value::from(form.text(&date, number.cast_unsigned()))
+                    };
+                    return Ok(written(room.hold(listed_texts(&drawn?, text))));
+                }
+            }
+        }
+    }
+
+    /// Draws numbers of a counter.
+    async fn draw(&self, name: &str, count: usize, limits: &Limits) -> Result<Vec<i64>, Refusal> {
         let opened = match self.opened(name) {
             Some(opened) => opened,
             None => self.open_in_time(name, limits.max_wait).await?,
@@ -83,17 +115,33 @@ impl Counters {
         if count == 1
             && let Ok(number) = opened.tickets.generate_with(Wait::Never)
         {
-            return Ok(written(listed(&[number.cast_signed()])));
+            return Ok(vec![number.cast_signed()]);
         }
         let mut numbers = vec![0; count];
         match opened.fill(&mut numbers, limits.max_wait).await {
-            Ok(()) => Ok(written(room.hold(listed(&numbers)))),
+            Ok(()) => Ok(numbers),
             Err(error) => {
                 if error.retry_after().is_none() && opened.is_unused(self.reopen_after) {
                     self.forget(name, &opened); // an operator may have fixed it
                 }
                 Err(error.into())
             }
+        }
+    }
+
+    /// Ends the counters of earlier dates, which give back what is unused.
+    fn end_before(&self, name: &str, date: &str) {
+        let mut all = self.write();
+        let is_earlier = |counter: &&String| {
+            let earlier = counter.strip_prefix(name).and_then(|rest| rest.strip_prefix('/'));
+            earlier.is_some_and(|earlier| {
+                let is_date = earlier.bytes().all(|digit| digit.is_ascii_digit());
+                is_date && earlier.len() == date.len() && earlier < date
+            })
+        };
+        let earlier: Vec<_> = all.opened.keys().filter(is_earlier).cloned().collect();
+        for counter in earlier {
+            all.end(&counter);
         }
     }
 
@@ -249,22 +297,47 @@ impl OpenTickets {
     }
 }
 
-/// Writes numbers as strings, like all numbers from this server that go into a database.
-fn listed(numbers: &[i64]) -> Vec<u8> {
-    let mut json = String::with_capacity(longest(numbers.len()));
-    json.push_str("{\"tickets\":[");
-    for (index, number) in numbers.iter().enumerate() {
-        json.push_str(if index == 0 { "\"" } else { ",\"" });
-        json.push_str(&number.to_string());
-        json.push('"');
+/// Reads the form of numbers with a date, if there is one.
+fn dated_form(dated: &Dated) -> Result<Option<DateForm>, Refusal> {
+    let Some(period) = &dated.period else {
+        if *dated != Dated::default() {
+            let why = "time_zone, prefix and digits are of numbers with a date: add period";
+            return Err(Error::invalid_argument(why).into());
+        }
+        return Ok(None);
+    };
+    let mut form = DateForm::new(period.parse()?);
+    if let Some(zone) = &dated.time_zone {
+        form = form.time_zone(zone)?;
     }
-    json.push_str("]}\n");
-    json.into_bytes()
+    if let Some(prefix) = &dated.prefix {
+        form = form.prefix(prefix)?;
+    }
+    if let Some(digits) = dated.digits {
+        form = form.digits(digits)?;
+    }
+    Ok(Some(form))
 }
 
-/// Returns the maximum length of a list, in bytes.
-const fn longest(count: usize) -> usize {
-    16 + count * LONGEST
+/// Writes numbers as strings, like all numbers from this server that go into a database.
+fn listed(numbers: &[i64]) -> Vec<u8> {
+    listed_texts(numbers, |number| format!("\"{number}\""))
+}
+
+fn listed_texts<T: fmt::Display>(numbers: &[i64], json: impl Fn(i64) -> T) -> Vec<u8> {
+    let mut content = String::with_capacity(longest(numbers.len(), ""));
+    content.push_str("{\"tickets\":[");
+    for (index, &number) in numbers.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        let _ = write!(content, "{comma}{}", json(number));
+    }
+    content.push_str("]}\n");
+    content.into_bytes()
+}
+
+/// Returns the maximum length of a list, in bytes, of which a prefix may have six for each of its own.
+const fn longest(count: usize, prefix: &str) -> usize {
+    16 + count * (LONGEST + 6 * prefix.len())
 }
 
 #[cfg(test)]

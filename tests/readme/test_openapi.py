@@ -1,6 +1,8 @@
 """The document that `randflake serve` describes its routes with, and the examples in it."""
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,11 +11,26 @@ from blocks import ROOT
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-DOCUMENT = json.loads((ROOT / "serve/src/openapi.json").read_text(encoding="utf-8"))
+PROGRAM = ROOT / "target" / os.environ.get("CARGO_BUILD_TARGET", "") / "debug/randflake"
+SECRET = "dffd6021bb2bd5b0af676290809ec3a5"
+LAYOUT = "twitter,epoch_ms=1577836800000"
 
 
-def test_it_is_an_openapi_document() -> None:
-    OpenAPIV31SpecValidator(DOCUMENT).validate()
+def described(*options: str) -> Any:
+    """Returns the document of a server with these options."""
+    command = [str(PROGRAM), "serve", "--openapi", *options]
+    environment = {**os.environ, "RANDFLAKE_SECRET": SECRET}
+    printed = subprocess.run(command, env=environment, capture_output=True, check=True)
+    return json.loads(printed.stdout)
+
+
+DOCUMENTS = {"a secret": described(), "a layout": described("--layout", LAYOUT)}
+DOCUMENT = DOCUMENTS["a secret"]
+
+
+@pytest.mark.parametrize("what", DOCUMENTS)
+def test_it_is_an_openapi_document(what: str) -> None:
+    OpenAPIV31SpecValidator(DOCUMENTS[what]).validate()
 
 
 def test_what_is_none_is_found() -> None:
@@ -30,15 +47,19 @@ def contents(where: str, node: Any) -> Iterator[tuple[str, Any]]:
             yield from contents(f"{where}/{name}", value)
 
 
-CONTENTS = dict(contents("", DOCUMENT))
+CONTENTS = {
+    what + where: (document, node)
+    for what, document in DOCUMENTS.items()
+    for where, node in contents("", document)
+}
 
 
 @pytest.mark.parametrize("where", CONTENTS)
 def test_examples_are_as_their_schema_says(where: str) -> None:
-    content = CONTENTS[where]
+    document, content = CONTENTS[where]
     named = content.get("examples", {"": {"value": content.get("example")}})
     # Beside what it refers to.
-    schema = {**content["schema"], "components": DOCUMENT["components"]}
+    schema = {**content["schema"], "components": document["components"]}
     validator = Draft202012Validator(schema)
     for example in named.values():
         validator.validate(example["value"])

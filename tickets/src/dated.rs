@@ -197,7 +197,8 @@ impl DatedTickets {
     pub(super) fn new(builder: TicketsBuilder, form: DateForm) -> Result<Self> {
         let (first, closed) = Default::default();
         let dated = Self { builder, form, first, closed };
-        // Shows whether the options are valid, and draws nothing.
+        // Shows whether the options and the names are valid, and draws nothing.
+        dated.builder.clone().open_lazily()?.stop();
         dated.open(dated.form.date_at(0)?)?.tickets.stop();
         Ok(dated)
     }
@@ -277,7 +278,7 @@ impl DatedTickets {
     /// Returns the numbers of the date that the clock shows, or of a later one that was used already.
     fn current(&self) -> Result<&Dated> {
         let clock = self.builder.clock.as_deref();
-        let now = clock.map_or_else(|| SystemClock.now(), |clock| clock.now())?;
+        let now = clock.map_or_else(|| SystemClock.now(), Clock::now)?;
         let date = self.form.date_at(now.div_euclid(1_000_000_000))?;
         let mut dated = get_or_open(&self.first, || self.open(date.clone()))?;
         while dated.date < date || dated.next.get().is_some() {
@@ -384,11 +385,11 @@ mod tests {
                 for thread in 0..3 {
                     let (dial, invoices, texts) = (dial.clone(), Arc::clone(&invoices), &texts);
                     scope.spawn(move || {
-                        for round in 0..200_i64 {
+                        for (round, count) in (0..200_i64).zip([1, 2, 3].into_iter().cycle()) {
                             // Clocks differ, and step back.
                             let step = if (round + process + thread) % 5 == 0 { -1 } else { 1 };
                             dial.0.fetch_add(step, Ordering::Relaxed);
-                            let made = invoices.generate_many(1 + round as usize % 3);
+                            let made = invoices.generate_many(count);
                             texts.lock().expect("no panic").extend(made.expect("numbers"));
                         }
                     });
@@ -436,6 +437,7 @@ mod tests {
             form().date_at(i64::MAX).map(drop),
             "week".parse::<Period>().map(drop),
             Tickets::builder("", "a b").dated(form()).map(drop),
+            Tickets::builder("", "").dated(form()).map(drop),
             Tickets::builder("", "x".repeat(200)).dated(form()).map(drop),
             Tickets::builder("", "a").step(0).dated(form()).map(drop),
         ] {
