@@ -47,7 +47,7 @@ impl LayoutArguments {
             if secret.is_given() {
                 return Err(usage(
                     Wrong::ArgumentConflict,
-                    "--layout and --secret-file cannot be used together: sortable ids have no secret",
+                    "--layout cannot be used with --secret-file: sortable ids have no secret",
                 ));
             }
             return Ok(Some(text.parse()?));

@@ -1,4 +1,4 @@
-//! `randflake sql`: the functions of a database that read ids.
+//! `randflake sql`: functions of a database that read, hide and generate ids.
 
 use std::io::Write;
 
@@ -6,17 +6,20 @@ use clap::ValueEnum;
 
 use crate::{Failure, output};
 
-/// Prints functions that read ids in a database
+/// Prints functions for a database that read, hide and generate ids
 #[derive(clap::Args)]
 #[command(after_help = "\
-The functions need no extension. They take the secret from the session's setting
-randflake.secret, and generate no ids. Load them again after an upgrade.
+The functions need no extension, and run on PostgreSQL 11, MySQL 8, MariaDB 10.6
+and newer. They take the secret from the session: from the setting
+randflake.secret, or the variable @randflake_secret. They generate ids of the
+layout instagram, without a secret. Load them again after an upgrade.
 
 Examples:
   randflake sql --dialect postgres > randflake.sql
-  randflake sql --dialect postgres --schema ids > ids.sql")]
+  randflake sql --dialect postgres --schema ids > ids.sql
+  randflake sql --dialect mysql > randflake.sql")]
 pub(crate) struct Sql {
-    /// Which database; of PostgreSQL version 11 or newer
+    /// Which database: PostgreSQL, or MySQL and MariaDB
     #[arg(long, value_enum)]
     dialect: Dialect,
 
@@ -28,12 +31,16 @@ pub(crate) struct Sql {
 #[derive(Clone, Copy, ValueEnum)]
 enum Dialect {
     Postgres,
+    Mysql,
 }
 
 impl Sql {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let Dialect::Postgres = self.dialect;
-        let script = include_str!("sql/postgres.sql")
+        let script = match self.dialect {
+            Dialect::Postgres => include_str!("sql/postgres.sql"),
+            Dialect::Mysql => include_str!("sql/mysql.sql"),
+        };
+        let script = script
             .replace("@schema@", &self.schema)
             .replace("@version@", env!("CARGO_PKG_VERSION"));
         let mut out = output::stdout();

@@ -654,7 +654,9 @@ fn object(properties: &[(&str, Value)]) -> Value {
 }
 
 fn array(items: Value) -> Value {
-    json!({ "type": "array", "minItems": 1, "items": items })
+    let mut list = json!({ "type": "array", "minItems": 1 });
+    list["items"] = items;
+    list
 }
 
 /// Describes the values of a request to a cloak.
@@ -675,10 +677,9 @@ fn body(properties: &[(&str, Value)], required: &[&str], example: &Value) -> Val
 }
 
 fn answer(description: &str, schema: Value) -> Value {
-    json!({
-        "description": description,
-        "content": { "application/json": { "schema": schema } },
-    })
+    let mut answer = json!({ "description": description });
+    answer["content"]["application/json"]["schema"] = schema;
+    answer
 }
 
 fn with_example(mut answer: Value, example: &Value) -> Value {

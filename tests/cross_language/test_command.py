@@ -38,6 +38,7 @@ SAME = {
     "text": ("text", "4594531474933654033\n-6187568801575574419\nxyz!\n"),
     "numbers": ("number 3vgoe12ccb8gh ak8amul3cop3d 4594531474933654033", ""),
     "functions of PostgreSQL": ("sql --dialect postgres", ""),
+    "functions of MySQL": ("sql --dialect mysql", ""),
     "completions for bash": ("completions bash", ""),
     "completions for an unknown shell": ("completions cmd", ""),
     "no file": ("inspect --secret-file none 1", ""),

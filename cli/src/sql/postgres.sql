@@ -56,8 +56,8 @@ begin
                 'prefix of %s characters: remove it, as the text form of a column does',
                 length(substring(digits from '^.*[_:.-]'))
             )
-        when octet_length(digits) > 13 then
-            format('an id''s text has at most 13 characters, got %s', octet_length(digits))
+        when length(digits) > 13 then
+            format('an id''s text has at most 13 characters, got %s', length(digits))
         when digits ~ '^0.' then
             'an id''s text has no leading zero'
         when digits ~ '[^0-9a-v]' then
@@ -385,7 +385,202 @@ $$;
 comment on function @schema@.inspect(bigint) is
     'The time, the node id and the sequence of an id. Randflake @version@';
 
+-- Layouts --------------------------------------------------------------------
+
+-- Of ids that are not encrypted, such as those of next_id, so it needs no secret. It has a row for
+-- NULL, so that a query that inspects a column loses none.
+create or replace function @schema@.inspect_raw(raw bigint, layout text)
+returns table ("time" timestamptz, node_id integer, sequence integer)
+language plpgsql immutable parallel safe rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    name text collate "C" := split_part(layout, ',', 1);
+    options text collate "C" := substr(layout, length(name) + 1);
+    time_shift integer;
+    node_shift integer := 0;
+    node_bits integer := 0;
+    sequence_shift integer := 0;
+    sequence_bits integer;
+    bits integer := 63;
+    tick_ms bigint := 1;
+    epoch_ms bigint;
+    stamp bigint;
+begin
+    if raw is null or layout is null then
+        return next;
+        return;
+    end if;
+    case name
+        when 'randflake' then
+            time_shift := 34; node_shift := 17; node_bits := 17; sequence_bits := 17;
+            bits := 64; tick_ms := 1000; epoch_ms := 1730000000000;
+        when 'twitter', 'leaf' then
+            time_shift := 22; node_shift := 12; node_bits := 10; sequence_bits := 12;
+            epoch_ms := 1288834974657;
+        when 'discord' then
+            time_shift := 22; node_shift := 12; node_bits := 10; sequence_bits := 12;
+            bits := 64; epoch_ms := 1420070400000;
+        when 'baidu' then
+            time_shift := 35; node_shift := 13; node_bits := 22; sequence_bits := 13;
+            tick_ms := 1000; epoch_ms := 1463673600000;
+        when 'sonyflake', 'sonyflake2' then
+            time_shift := 24; node_bits := 16; sequence_shift := 16; sequence_bits := 8;
+            tick_ms := 10;
+            epoch_ms := case name when 'sonyflake' then 1409529600000 else 1735689600000 end;
+        when 'instagram' then
+            time_shift := 23; node_shift := 10; node_bits := 13; sequence_bits := 10;
+            bits := 64; epoch_ms := 1314220021721;
+        when 'simpleflake' then
+            time_shift := 23; sequence_bits := 23;
+            bits := 64; epoch_ms := 946702800000;
+        else
+            raise exception using errcode = 'invalid_parameter_value', detail = 'INVALID_ARGUMENT',
+                message = format(
+                    'there is no layout %L; there are randflake, twitter, discord, leaf, baidu, '
+                    'sonyflake, sonyflake2, instagram, simpleflake', left(name, 32)
+                );
+    end case;
+    if options ~ '^,epoch_ms=[0-9]{1,13}$' and substr(options, 11)::bigint <= 9223372036854 then
+        epoch_ms := substr(options, 11);
+    elsif options <> '' then
+        raise exception using errcode = 'invalid_parameter_value', detail = 'INVALID_ARGUMENT',
+            message = format(
+                'the layout has %L: here it is a name, which may be followed by whole unix '
+                'milliseconds, as %s,epoch_ms=1577836800000', left(substr(options, 2), 32), name
+            );
+    end if;
+    if bits = 63 and raw < 0 then
+        raise exception using errcode = 'invalid_parameter_value', detail = 'INVALID_ID',
+            message = format(
+                'an id of the layout %s has 63 bits, got %s: an encrypted or hidden id, or one of '
+                'another layout?', name, raw + 18446744073709551616
+            );
+    end if;
+    -- As an unsigned number: without the copies of the sign.
+    stamp := (raw >> time_shift) & ((1::bigint << (bits - time_shift)) - 1);
+    -- Whole seconds and milliseconds apart: a floating-point number would round some of them.
+    stamp := epoch_ms + stamp * tick_ms;
+    "time" := to_timestamp(stamp / 1000) + make_interval(secs => (stamp % 1000) / 1000.0);
+    node_id := (raw >> node_shift) & ((1::bigint << node_bits) - 1);
+    sequence := (raw >> sequence_shift) & ((1::bigint << sequence_bits) - 1);
+    return next;
+end
+$$;
+comment on function @schema@.inspect_raw(bigint, text) is
+    'The time, the node id and the sequence of an id of a layout. Randflake @version@';
+
+create or replace function @schema@.shard_of(id bigint) returns integer
+language sql immutable strict parallel safe
+as $$
+    select (id operator(pg_catalog.>>) 10 operator(pg_catalog.&) 8191)::pg_catalog.int4
+$$;
+comment on function @schema@.shard_of(bigint) is
+    'The shard of an id of next_id. Randflake @version@';
+
+-- Generation -----------------------------------------------------------------
+--
+-- next_id generates ids of the layout instagram: 41 bits of milliseconds, 13 of the shard, 10 of a
+-- sequence. Instagram's own function takes the last from nextval modulo 1024. It can repeat an id if
+-- the clock steps back, or if more than 1024 ids have the same millisecond.
+-- Here the sequence of the database holds the time, too. Its value is that of the last id without
+-- the shard, milliseconds * 1024 + sequence, and the next one is
+--
+--     the larger one of: value + 1, milliseconds of the clock * 1024
+--
+-- So each value is larger than all before it, whatever the clock does: when it steps back, or when
+-- there are more than 1024 ids in a millisecond, the ids run ahead of it, by at most five seconds.
+--
+-- Two ids of a sequence can only be equal if
+--   * the value of the sequence was lowered: by setval, by `restart`, by restoring an older backup,
+--     or by promoting a standby that had not received it (one that replicates asynchronously), and
+--   * besides, the clock then is not past the last id that was made before. That takes a clock that
+--     is at least as wrong as the time that has passed since then, less the five seconds: after a
+--     loss, wait for five seconds, on a server whose clock is right.
+-- After a crash the server replays its log up to the last transaction that was committed, and the
+-- value with it. What PostgreSQL skips then does no harm.
+--
+-- Two ids of two sequences, or of two servers, differ if their shards differ. So a shard number
+-- belongs to one sequence of one server that accepts writes. The old primary must be off before
+-- another server with its numbers is promoted.
+--
+-- The lock is needed since setval may lower a value: without it, the slower one of two sessions
+-- would undo what the faster one did. nextval must not be called for this sequence.
+
+create or replace function @schema@.next_id_at(shard integer, sequence regclass, unix_ms bigint)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    tick bigint;
+    value bigint;
+begin
+    if shard is null or sequence is null then
+        return null;
+    end if;
+    if shard not between 0 and 8191 then
+        raise exception using errcode = 'invalid_parameter_value', detail = 'INVALID_NODE',
+            message = format(
+                'a node id of the layout instagram must be an integer between 0 and 8191, got %s',
+                shard
+            );
+    end if;
+    begin
+        perform pg_advisory_xact_lock(1919313510, sequence::oid::integer); -- 'rfnf'
+        -- Read with the lock: waiting for it may take long.
+        tick := coalesce(
+            unix_ms,
+            round(extract(epoch from date_trunc('milliseconds', clock_timestamp())) * 1000)::bigint
+        ) - 1314220021721;
+        if tick < 0 then
+            raise exception using errcode = 'object_not_in_prerequisite_state',
+                detail = 'CLOCK_BEFORE_EPOCH',
+                message = format(
+                    'the clock shows the unix millisecond %s, and ids begin at 1314220021721; '
+                    'correct the clock', tick + 1314220021721
+                );
+        elsif tick > 2199023255551 then
+            raise exception using errcode = 'object_not_in_prerequisite_state',
+                detail = 'LIFETIME_OVER',
+                message = 'the unix millisecond 3513243277273 is the first time that ids of the '
+                    'layout instagram cannot carry; new ids need another layout';
+        end if;
+        value := greatest(coalesce(pg_sequence_last_value(sequence), 0) + 1, tick << 10);
+        if value >> 10 > tick + 5000 then
+            raise exception using errcode = 'object_not_in_prerequisite_state',
+                detail = 'CLOCK_MOVED_BACK',
+                message = format(
+                    'the clock is %s ms behind the last id; try again then, or correct the clock',
+                    (value >> 10) - tick
+                );
+        end if;
+        perform setval(sequence, value);
+        -- Ends the lock now and not with the transaction, also if a statement is cancelled here.
+        -- What setval did is not rolled back.
+        raise exception using errcode = 'RF000', message = 'release the lock';
+    exception
+        when sqlstate 'RF000' then
+            null;
+    end;
+    return (value >> 10 << 23) | (shard << 10) | (value & 1023);
+end
+$$;
+comment on function @schema@.next_id_at(integer, regclass, bigint) is
+    'Internal: next_id, for the time given, or now. Randflake @version@';
+
+create or replace function @schema@.next_id(shard integer, sequence regclass) returns bigint
+language sql volatile strict parallel unsafe
+as $$ select @schema@.next_id_at(shard, sequence, null) $$;
+comment on function @schema@.next_id(integer, regclass) is
+    'A new id of the layout instagram, by a sequence that only it uses. Randflake @version@';
+
 -- Cloaks ---------------------------------------------------------------------
+--
+-- A column may hide a sequence: default @schema@.hide(nextval('orders_seq'), 'orders.id'). The
+-- sessions that insert then need the setting randflake.secret. Never write the secret into the
+-- default itself, or into the settings of a function, a role or a database: the catalogue shows
+-- these to every user of the server, and a dump has them.
 
 create or replace function @schema@.hide(number bigint, label text) returns bigint
 language sql stable strict parallel safe

@@ -25,6 +25,33 @@ fn functions_are_in_the_schema_that_was_asked_for() {
 }
 
 #[test]
+fn functions_of_mysql_are_in_the_schema_that_was_asked_for() {
+    let folder = Folder::new("sql-mysql");
+    for (arguments, schema) in [(&[][..], "randflake"), (&["--schema", "ids_2"], "ids_2")] {
+        let printed = folder.run(&[&["sql", "--dialect", "mysql"], arguments].concat());
+        assert_eq!((printed.status.code(), printed.stderr.as_str()), (Some(0), ""));
+        let text = &printed.stdout;
+        let mut routines = 0;
+        for kind in ["function", "procedure"] {
+            let created = text.matches(&format!("create {kind} ")).count();
+            assert_eq!(text.matches(&format!("create {kind} {schema}.")).count(), created);
+            // MySQL does not replace a function.
+            let dropped = format!("drop {kind} if exists {schema}.");
+            assert_eq!(text.matches(&dropped).count(), created);
+            routines += created;
+        }
+        assert!(routines >= 20);
+        assert!(text.contains(&format!("create database if not exists {schema};")));
+        assert!(text.is_ascii());
+        // All placeholders are replaced; the variable has the same name in all schemas.
+        assert!(!text.contains("@schema@") && !text.contains("@version@"));
+        assert!(text.contains("@randflake_secret"));
+        let version = format!("Randflake {}'\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(text.matches(&version).count(), routines);
+    }
+}
+
+#[test]
 fn a_schema_that_needs_quotes_is_refused() {
     let folder = Folder::new("sql-schema");
     let long = "x".repeat(64);
@@ -40,7 +67,7 @@ fn a_schema_that_needs_quotes_is_refused() {
 #[test]
 fn a_dialect_is_required_and_a_known_one() {
     let folder = Folder::new("sql-dialect");
-    for arguments in [&["sql"][..], &["sql", "--dialect", "mysql"]] {
+    for arguments in [&["sql"][..], &["sql", "--dialect", "oracle"]] {
         let refused = folder.run(arguments);
         assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(2), ""));
         assert!(refused.stderr.contains("--dialect"), "{}", refused.stderr);
