@@ -381,7 +381,7 @@ test-databases: check-tools ## columns of ids in PostgreSQL, MariaDB and SQLite,
 test-shutdown: python-for-tests node-for-tests programs-for-tests target/setup/shutdown ## that servers which stop give node ids back, as documented
 	$(PYTEST) tests/shutdown
 
-test-examples: python-for-tests node-for-tests ## the applications of examples/, killed while clients make ROWS rows
+test-examples: python-for-tests node-for-tests programs-for-tests ## the applications of examples/, killed while clients make ROWS rows, and programs in Go and Java
 	ROWS=$(ROWS) $(PYTEST) tests/examples
 
 test-fuzz: check-tools ## each fuzz target, for FUZZ_SECONDS seconds (5 unless set)

@@ -1,0 +1,3 @@
+module snowflakes
+
+go 1.19
