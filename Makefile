@@ -99,7 +99,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-all test-changed test-nightly lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site site-parts clean check-tools \
+.PHONY: help demo check test test-all test-changed test-nightly lint bench bench-serve bench-stores fuzz simulate soak soak-service soak-tickets setup fmt vectors site site-parts clean check-tools \
 	python node python-for-tests node-for-tests programs-for-tests licences release mutants \
 	instructions-bounds test-servers test-runtimes test-release $(GATE) $(BY_PATH) $(NIGHTLY)
 
@@ -166,6 +166,10 @@ bench: check-tools python node ## measures Randflake beside its peers; QUICK=1 f
 bench-stores: check-tools ## measures what each store sustains, and writes docs/stores.md; QUICK=1 for a first look
 	QUICK=$(QUICK) cargo test --locked --release --all-features -p randflake-leases --test scale -- --ignored --nocapture
 
+bench-serve: check-tools ## measures the service, beside a handler that answers a constant
+	$(NO_TARGET) cargo build --locked --release --quiet -p randflake-cli
+	cd bench && $(NO_TARGET) cargo run --locked --release --quiet -p bench-serve -- ../target/release/randflake
+
 fuzz: check-tools ## fuzzes each target for SECONDS seconds (300 unless set)
 	scripts/fuzz $(SECONDS)
 
@@ -180,6 +184,11 @@ soak: python node ## runs fleets of holders of leases under faults, on each of S
 soak-tickets: python ## has PROCESSES processes that are killed at random draw NUMBERS numbers from one counter, on each of STORES
 	cargo build --locked --release --quiet -p randflake-soak -p randflake-cli
 	PROFILE=release $(SOAK_TICKETS)
+
+soak-service: python ## has three services and generators in Go and Java, killed at random, make NUMBERS Snowflakes from each of STORES
+	cargo build --locked --release --quiet -p randflake-cli
+	PROFILE=release PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/service.py \
+		--store $(STORES) --numbers $(NUMBERS)
 
 setup: check-tools target/setup/python target/setup/node ## creates .venv and installs the pinned development tools
 

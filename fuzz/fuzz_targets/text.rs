@@ -1,8 +1,9 @@
-//! Decoding any text: never a panic, and what is accepted is what encoding gives back.
+//! Decoding any text as an id or a layout: never a panic, and what is accepted is what encoding gives
+//! back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use randflake::{ErrorKind, Id};
+use randflake::{ErrorKind, Id, Layout};
 use randflake_vectors::format;
 
 fuzz_target!(|data: &[u8]| {
@@ -13,6 +14,10 @@ fuzz_target!(|data: &[u8]| {
                 assert_eq!(format::text(id.into()), text);
             }
             Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidId),
+        }
+        match text.parse::<Layout>() {
+            Ok(layout) => assert_eq!(layout.to_string().parse(), Ok(layout)),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidArgument),
         }
     }
     if let Ok(bytes) = data.try_into() {

@@ -1,10 +1,7 @@
 //! How fast `randflake serve` answers, beside a handler of axum that answers a constant. Both run on
 //! all processors, with what asks them beside them, over connections that are kept.
 //!
-//! ```sh
-//! cargo build --release -p randflake-cli
-//! cd bench && cargo run --release -p bench-serve -- ../target/release/randflake
-//! ```
+//! `make bench-serve` runs it.
 #![allow(clippy::disallowed_methods, reason = "the clock of the library is not the stopwatch")]
 
 use std::{
@@ -27,6 +24,9 @@ const CONSTANT: &str = "{\"ids\":[\"3vgoe12ccb8gh\"]}\n";
 
 /// Enough node ids for the most ids a second that are asked for.
 const NODE_COUNT: &str = "256";
+
+/// Whose ids are sortable: `twitter` with an epoch of its own, whose 1024 node ids suffice.
+const LAYOUT: &str = "twitter,epoch_ms=1577836800000";
 
 const CONNECTIONS: usize = 32;
 const RUN: Duration = Duration::from_secs(4);
@@ -108,47 +108,71 @@ fn peer() {
     });
 }
 
+/// What is asked for, of which server, and how many ids are in an answer.
+struct Case<'a> {
+    name: &'static str,
+    server: &'a Server,
+    path: &'static str,
+    count: usize,
+}
+
 fn measure(command: &str) {
-    let store = env::temp_dir().join(format!("bench-serve-{}.db", std::process::id()));
-    let ours = Server::start(
-        Command::new(command)
-            .args(["serve", "--listen", "127.0.0.1:0", "--node-count", NODE_COUNT, "--store"])
-            .arg(&store)
-            .env("RANDFLAKE_SECRET", "dffd6021bb2bd5b0af676290809ec3a5"),
-    );
+    let folder = env::temp_dir().join(format!("bench-serve-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let randflake = |store: &str, arguments: &[&str]| {
+        let mut randflake = Command::new(command);
+        randflake.args(arguments).arg("--store").arg(folder.join(store));
+        randflake.env("RANDFLAKE_SECRET", "dffd6021bb2bd5b0af676290809ec3a5");
+        randflake
+    };
+    let init = randflake("ids.db", &["tickets", "init", "--new"]).output().expect("it runs");
+    assert!(init.status.success(), "{init:?}");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--node-count", NODE_COUNT];
+    let ours = Server::start(&mut randflake("ids.db", &serve));
+    let layout = [&serve[..], &["--layout", LAYOUT]].concat();
+    let sortable = Server::start(&mut randflake("sortable.db", &layout));
     let peer = Server::start(Command::new(env::current_exe().expect("this program")).arg("peer"));
+    let case = |name, server, path, count| Case { name, server, path, count };
+    let cases = [
+        case("a constant (axum)", &peer, "/v1/ids", 1),
+        case("one id", &ours, "/v1/ids", 1),
+        case("1000 ids", &ours, "/v1/ids?count=1000", 1000),
+        case("one sortable id", &sortable, "/v1/ids", 1),
+        case("1000 sortable ids", &sortable, "/v1/ids?count=1000", 1000),
+        case("one sequential number", &ours, "/v1/tickets/orders", 1),
+        case("an id that is read", &ours, "/v1/inspect/3vgoe12ccb8gh", 1),
+    ];
     let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a thread");
-    let cases = [("a constant (axum)", &peer, 1), ("one id", &ours, 1), ("1000 ids", &ours, 1000)];
-    for (_, server, count) in cases {
-        runtime.block_on(run(server.address, count, Duration::from_millis(500))); // warms up
+    for case in &cases {
+        runtime.block_on(run(case, Duration::from_millis(500))); // warms up
     }
     println!("| round | answer | requests/s | ids/s | p50 ms | p99 ms | longest ms | MiB | load |");
     println!("|---|---|---|---|---|---|---|---|---|");
     for round in 1..=ROUNDS {
-        for (name, server, count) in cases {
-            let measured = runtime.block_on(run(server.address, count, RUN));
+        for case in &cases {
+            let measured = runtime.block_on(run(case, RUN));
             let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
             println!(
-                "| {round} | {name} | {:.0} | {:.0} | {:.2} | {:.2} | {:.1} | {:.1} | {} |",
+                "| {round} | {} | {:.0} | {:.0} | {:.2} | {:.2} | {:.1} | {:.1} | {} |",
+                case.name,
                 measured.rate(),
-                measured.rate() * count as f64,
+                measured.rate() * case.count as f64,
                 measured.quantile(0.5),
                 measured.quantile(0.99),
                 measured.quantile(1.0),
-                server.memory(),
+                case.server.memory(),
                 load.split(' ').next().unwrap_or("?"),
             );
             let _ = std::io::stdout().flush();
         }
     }
-    for leftover in [store.clone(), store.with_extension("db-lock")] {
-        let _ = fs::remove_file(leftover);
-    }
+    let _ = fs::remove_dir_all(&folder);
 }
 
 /// Has all connections ask, each as soon as it has its answer.
-async fn run(address: SocketAddr, count: usize, time: Duration) -> Measured {
-    let (begin, request) = (Instant::now(), request(address, count));
+async fn run(case: &Case<'_>, time: Duration) -> Measured {
+    let address = case.server.address;
+    let (begin, request) = (Instant::now(), request(address, case.path));
     let asking: Vec<_> = (0..CONNECTIONS)
         .map(|_| {
             let request = request.clone();
@@ -164,9 +188,9 @@ async fn run(address: SocketAddr, count: usize, time: Duration) -> Measured {
     Measured { latencies, took }
 }
 
-fn request(address: SocketAddr, count: usize) -> String {
-    let query = if count == 1 { String::new() } else { format!("?count={count}") };
-    format!("POST /v1/ids{query} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n")
+fn request(address: SocketAddr, path: &str) -> String {
+    let method = if path.starts_with("/v1/inspect/") { "GET" } else { "POST" };
+    format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n")
 }
 
 async fn ask(address: SocketAddr, request: &str, end: Instant) -> Vec<Duration> {
