@@ -1,7 +1,7 @@
 'use strict'
 
 const { native } = require('./native.js')
-const { checkLayout, unixMsOf, wrongThis } = require('./arguments.js')
+const { checkLayout, optionsOf, unixMsOf, wrongThis } = require('./arguments.js')
 
 const { inspectRaw } = native
 
@@ -19,6 +19,14 @@ const made = Symbol('made')
 
 let layoutOf
 
+/** Makes a layout, with another epoch or another initial sequence. */
+function described(layout, givenOptions) {
+  const { epochMs, sequence } = optionsOf(givenOptions, 'epochMs', 'sequence')
+  let chosen = native.createLayout(checkLayout(layout))
+  if (epochMs !== undefined) chosen = native.withEpochMs(chosen, epochMs)
+  return sequence === undefined ? chosen : native.withSequence(chosen, sequence)
+}
+
 class Layout {
   #layout
 
@@ -32,7 +40,7 @@ class Layout {
   }
 
   constructor(layout, changed) {
-    this.#layout = layout === made ? changed : native.createLayout(checkLayout(layout))
+    this.#layout = layout === made ? changed : described(layout, changed)
     Object.freeze(Object.assign(this, native.layoutProperties(this.#layout)))
   }
 

@@ -473,6 +473,11 @@ test('a preset may have another epoch', () => {
   assert.equal(ours.inspect(1n << 22n).unixMs, 1_735_689_600_001)
   assert.equal(ours.withSequence('continuing').epochMs, ours.epochMs)
   assert.equal(new Layout('twitter,epoch_ms=1735689600000').epochMs, ours.epochMs)
+  const both = new Layout('twitter', { epochMs: 1_735_689_600_000, sequence: 'continuing' })
+  assert.equal(String(both), 'twitter,epoch_ms=1735689600000,sequence=continuing')
+  for (const bad of [{ epochMs: -1 }, { sequence: 'any' }, { tickMs: 1 }, null]) {
+    assert.throws(() => new Layout('twitter', bad), { code: 'INVALID_ARGUMENT' })
+  }
   for (const bad of [undefined, -1, 1.5, '1', 2 ** 53]) {
     assert.throws(() => ours.withEpochMs(bad), { code: 'INVALID_ARGUMENT' })
   }

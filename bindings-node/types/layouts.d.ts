@@ -72,6 +72,8 @@ export interface LayoutFields {
 export class Layout {
   /**
    * @param layout a name or another text, or the description of another layout.
+   * @param options another epoch, or another initial sequence, as {@link withEpochMs} and
+   *   {@link withSequence} take them.
    * @throws {RandflakeError} `INVALID_ARGUMENT`, also for a time that extends beyond the last
    *   `Date`. A layout whose time and sequence are too wide to be counted together in 64 bits is
    *   only for reading.
@@ -83,7 +85,10 @@ export class Layout {
    *   epochMs: Date.parse('2016-09-20T00:00+08:00'),
    * })
    */
-  constructor(layout: LayoutText | LayoutFields)
+  constructor(
+    layout: LayoutText | LayoutFields,
+    options?: { epochMs?: number | undefined; sequence?: Sequence | undefined },
+  )
 
   /** The name, or `custom`. */
   readonly name: LayoutName | 'custom'

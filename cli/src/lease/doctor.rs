@@ -6,7 +6,7 @@ use randflake::bindings;
 use randflake::{Clock as _, SystemClock};
 use randflake_leases::{
     Finding, LeaseStore, Namespace, Result, Verdict,
-    environment::Environment,
+    environment::{Environment, LAYOUT},
     operator::{self, Listed},
 };
 use serde::Serialize;
@@ -53,6 +53,7 @@ impl Doctor {
             Ok(mut store) => {
                 let listed = examine(&mut *store, &mut findings)?;
                 if let Some(listed) = listed {
+                    findings.extend(Self::compare_layouts(&listed));
                     findings.extend(if listed.has_counters() {
                         self.counters(&listed, open_server)
                     } else {
@@ -89,6 +90,26 @@ impl Doctor {
             }
             Err(error) => failed("secret", &error),
         })
+    }
+
+    /// Finds out whether the layout in the environment, if any, is that of the namespace.
+    fn compare_layouts(listed: &Listed) -> Option<Finding> {
+        if listed.has_counters() {
+            return None; // it has no layout
+        }
+        let layout = Environment::default().layout().ok()??;
+        if layout.fingerprint() == listed.layout {
+            return Some(Finding::fine("layout", format!("{LAYOUT} is that of the namespace")));
+        }
+        Some(Finding::wrong(
+            "layout",
+            format!(
+                "{LAYOUT} is {layout}, {} in the store, and the namespace has {}: name another \
+                 namespace, or correct the layout",
+                layout.fingerprint(),
+                listed.layout
+            ),
+        ))
     }
 
     /// Finds out which counters cannot be drawn from. `None` if looking would fence the namespace.

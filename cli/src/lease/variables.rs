@@ -66,5 +66,8 @@ pub(crate) fn examine(arguments: &StoreArguments) -> Vec<Finding> {
             }
         }
     }
+    if let Err(error) = environment.layout() {
+        findings.push(Finding::wrong("layout", error.to_string()));
+    }
     findings
 }

@@ -12,7 +12,8 @@ fn command(folder: &Folder, store: &str) -> Command {
     let mut command = folder.command(&["lease", "doctor", "--json", "--store", store]);
     // Inherited from the shell that runs these tests.
     command.env_remove("RANDFLAKE_SECRET").env_remove("RANDFLAKE_SECRET_FILE");
-    command.env_remove("RANDFLAKE_NAMESPACE").env_remove("RANDFLAKE_WRITE_HELP");
+    command.env_remove("RANDFLAKE_NAMESPACE").env_remove("RANDFLAKE_LAYOUT");
+    command.env_remove("RANDFLAKE_WRITE_HELP");
     command
 }
 
@@ -200,4 +201,26 @@ fn counters_that_must_be_fenced_are_found() {
     );
     tickets(&["fence", "orders", "--above", "7", "--yes"]);
     assert_eq!(subjects(&doctor(), "wrong"), [""; 0]);
+}
+
+#[test]
+fn a_layout_is_compared_with_that_of_the_namespace() {
+    let folder = Folder::new("doctor-layout");
+    let store = folder.0.join("ids.db").display().to_string();
+    let init = ["lease", "init", "--new", "--layout", "twitter", "--store", &store];
+    assert!(folder.run(&init).status.success());
+    for (layout, verdict) in [
+        ("twitter", "ok"),
+        ("leaf", "ok"), // packs in the same way
+        ("twitter,epoch_ms=1577836800000", "wrong"),
+        ("twiter", "wrong"),
+    ] {
+        let found = run(command(&folder, &store).env("RANDFLAKE_LAYOUT", layout), "");
+        assert!(
+            subjects(&found, verdict).contains(&"layout".to_owned()),
+            "{layout}: {}",
+            found.stdout
+        );
+    }
+    assert!(!subjects(&doctor(&folder, &store), "ok").contains(&"layout".to_owned()));
 }
