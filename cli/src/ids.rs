@@ -83,7 +83,9 @@ pub(crate) fn each(
     if let Some(column) = &input.column {
         let mut rows = Rows::open(column, input.skip_header)?;
         while let Some((id, is_header)) = rows.next()? {
-            all.one(&id, is_header, &mut out, &mut write)?;
+            if !id.is_empty() {
+                all.one(&id, is_header, &mut out, &mut write)?;
+            }
         }
     } else if ids.is_empty() {
         lines(input.skip_header, |id, is_header| {
@@ -97,7 +99,8 @@ pub(crate) fn each(
 }
 
 /// Writes what each of these ids is converted to, in a line of its own; of CSV all columns, with that of
-/// the ids converted. As [`each`] otherwise: a row whose id cannot be converted is left out.
+/// the ids converted. As [`each`] otherwise: a row whose id cannot be converted is left out, and one
+/// without an id stays as it is.
 pub(crate) fn convert(
     ids: &[String],
     input: &InputArguments,
@@ -112,6 +115,10 @@ pub(crate) fn convert(
     let mut rows = Rows::open(column, input.skip_header)?;
     rows.header.as_ref().map_or(Ok(()), |names| write_row(&mut out, names))?;
     while let Some((id, is_header)) = rows.next()? {
+        if id.is_empty() {
+            write_row(&mut out, &rows.row)?; // it has none, as in a column that may be null
+            continue;
+        }
         let converted = all.one(&id, is_header, &mut out, |id, _| Ok(convert(id)?))?;
         if let Some(converted) = converted {
             let at = rows.column;
@@ -184,10 +191,19 @@ impl Rows {
         if !self.reader.read_record(&mut self.row).map_err(|error| unreadable(&error))? {
             return Ok(None);
         }
-        // A row without this column has no id, which is reported.
-        let id = self.row.get(self.column).unwrap_or_default().trim().to_owned();
-        let is_header = std::mem::replace(&mut self.is_first, false) && is_header(&id);
-        Ok(Some((id, is_header)))
+        let Some(id) = self.row.get(self.column) else {
+            let line = self.row.position().map_or(0, csv::Position::line);
+            return Err(usage(
+                Wrong::ValueValidation,
+                format_args!(
+                    "line {line} of the input has {} columns, and the ids are to be in column {}",
+                    self.row.len(),
+                    self.column + 1
+                ),
+            ));
+        };
+        let is_header = std::mem::replace(&mut self.is_first, false) && is_header(id.trim());
+        Ok(Some((id.trim().to_owned(), is_header)))
     }
 }
 
@@ -227,7 +243,8 @@ fn unreadable(error: &dyn Display) -> Failure {
 
 /// Returns whether a line names a column: many names, such as `id` and `code`, are ids in the text form.
 fn is_header(line: &str) -> bool {
-    line.len() <= LONGEST_HEADER
+    !line.is_empty()
+        && line.len() <= LONGEST_HEADER
         && line.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
 }
 

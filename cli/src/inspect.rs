@@ -175,7 +175,8 @@ impl Printer {
             let hours = ahead_ms.unsigned_abs().div_ceil(3_600_000);
             let span =
                 if hours < 48 { format!("{hours} hours") } else { format!("{} days", hours / 24) };
-            format!("  {span} in the future: made with another secret, or not an id\n")
+            let other = if text.is_some() { "secret" } else { "layout" };
+            format!("  {span} in the future: made with another {other}, or not an id\n")
         };
         format!("{id:>20}  {utc}  {local}  {node_id:>6}  {sequence:>8}\n{note}")
     }

@@ -97,16 +97,16 @@ impl Serve {
         let layout = self.layout.read_beside_a_secret()?;
         // With a layout it is only for cloaks.
         let has_secret = self.secret.is_given() || Environment::default().has_secret();
-        let secret = match &layout {
-            Some(_) if !has_secret => None,
-            _ => Some(self.secret.read()?),
-        };
         if self.openapi {
-            let (max_count, has_secret) = (self.max_count, secret.is_some());
+            let (max_count, has_secret) = (self.max_count, has_secret || layout.is_none());
             let described = openapi(About { max_count, layout, has_secret });
             return output::print(&described.trim_end());
         }
         let location = self.store.location(open_server).ok_or_else(store::missing)?;
+        let secret = match &layout {
+            Some(_) if !has_secret => None,
+            _ => Some(self.secret.read()?),
+        };
         let access = self.access()?;
         let settings = Settings {
             location,

@@ -336,7 +336,7 @@ fn layouts_are_shown_and_planned() {
     };
     for (options, layout) in [
         ("--nodes 500 --ids-per-second 2000 --years 60", "time:41,node:9,sequence:1"),
-        ("--nodes 1 --ids-per-second 1 --years 1", "time:35"),
+        ("--nodes 1 --ids-per-second 1 --years 1", "time:35,node:1"),
         (
             "--nodes 30 --ids-per-second 8000 --years 10 --restarts-per-day 12 --no-reuse",
             "time:39,node:21,sequence:3",
@@ -390,12 +390,20 @@ fn a_column_of_csv_is_read_and_converted() {
         &bad,
         1,
         "id\norder_avl8q88v1333b\n",
-        "randflake: INVALID_ID: \"x\": an id is a 64-bit integer, or 1 to 13 characters 0-9 and \
-         a-v, got something else\n",
+        "randflake: INVALID_ID: \"x\": this must be a number, an integer of 64 bits, got something \
+         else\n",
     );
     let header = hide(&["--column", "1"], "id\n42\n");
     assert_eq!((header.status.code(), &*header.stdout), (Some(1), "order_avl8q88v1333b\n"));
-    for (column, input) in [("nope", csv), ("id", ""), ("0", csv), ("id", "id,id\n1,2\n")] {
+    // A column that may be null.
+    let empty = hide(&["--column", "id"], "n,id\n1,\n2,42\n");
+    assert_eq!(
+        (empty.status.code(), &*empty.stdout),
+        (Some(0), "n,id\n1,\n2,order_avl8q88v1333b\n")
+    );
+    for (column, input) in
+        [("4", csv), ("nope", csv), ("id", ""), ("0", csv), ("id", "id,id\n1,2\n")]
+    {
         let refused = hide(&["--column", column], input);
         assert_eq!((refused.status.code(), &*refused.stdout), (Some(2), ""), "{column}");
     }

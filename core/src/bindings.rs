@@ -83,7 +83,7 @@ pub fn parse_id(text: &str, choose: &str) -> Result<Id> {
 /// # Errors
 /// [`ErrorKind::InvalidId`] if it is not an integer of 64 bits.
 pub fn parse_number(text: &str) -> Result<Id> {
-    text.parse::<i64>().map(Id::from).map_err(|_| not_an_id(text))
+    text.parse::<i64>().map(Id::from).map_err(|_| not_a_number(text))
 }
 
 /// Reads a raw value that a person has written. Some programs show it as a signed number.
@@ -91,15 +91,15 @@ pub fn parse_number(text: &str) -> Result<Id> {
 /// # Errors
 /// [`ErrorKind::InvalidId`] if it is not an integer of 64 bits.
 pub fn parse_raw(text: &str) -> Result<u64> {
-    text.parse().or_else(|_| text.parse().map(i64::cast_unsigned)).map_err(|_| not_an_id(text))
+    text.parse().or_else(|_| text.parse().map(i64::cast_unsigned)).map_err(|_| not_a_number(text))
 }
 
 #[cold]
-fn not_an_id(got: &str) -> Error {
+fn not_a_number(got: &str) -> Error {
     let what = if got.len() > 20 { "more digits" } else { "something else" };
     Error::new(
         ErrorKind::InvalidId,
-        format!("an id is a 64-bit integer, or 1 to 13 characters 0-9 and a-v, got {what}"),
+        format!("this must be a number, an integer of 64 bits, got {what}"),
     )
 }
 

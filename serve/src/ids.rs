@@ -43,7 +43,11 @@ pub(super) fn inspect(
     let format = format_of(service, Query::read(query, &["format"], 1)?.format)?;
     let flake = match &service.flake {
         Flake::Secret(flake) => flake,
-        Flake::Layout(flake) => return Ok(written(inspected(&flake.inspect(raw(id)?)?, id))),
+        Flake::Layout(flake) => {
+            // Unsigned, as this server writes it, or signed, as a BIGINT column shows it.
+            let raw = bindings::parse_raw(id)?;
+            return Ok(written(inspected(raw, &flake.inspect(raw)?)));
+        }
     };
     let id: Id = match format {
         Format::Text => id.parse()?,
@@ -73,13 +77,8 @@ fn format_of(service: &Service, format: Option<Format>) -> Result<Format, Refusa
     }
 }
 
-/// Reads an id of a layout: an unsigned number, as this server writes it, or a signed one.
-fn raw(id: &str) -> Result<u64, Refusal> {
-    Ok(bindings::parse_raw(id)?)
-}
-
 /// Writes what is in an id of a layout.
-fn inspected(parts: &RawParts, id: &str) -> String {
+fn inspected(id: u64, parts: &RawParts) -> String {
     let RawParts { unix_ms, node_id, sequence, .. } = parts;
     // Every layout ends long before the end of the calendar.
     let time = Timestamp::from_millisecond(*unix_ms).unwrap_or(Timestamp::MAX);

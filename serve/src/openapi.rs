@@ -205,7 +205,7 @@ fn inspect(about: About) -> Value {
             vec![id("The id, a decimal number.")],
             "Every number with the right bits can be read, also one that is not an id.",
             vec![
-                ("id", json!({ "type": "string", "pattern": "^[+-]?[0-9]{1,20}$" })),
+                ("id", json!({ "type": "string", "pattern": "^[0-9]{1,20}$" })),
                 ("unix_ms", json!({ "type": "integer", "description": "Of the id's tick." })),
             ],
             json!({
@@ -252,21 +252,17 @@ fn inspect(about: About) -> Value {
 }
 
 fn layout_schema() -> Value {
-    let field = json!({
-        "type": "array",
-        "prefixItems": [
-            { "type": "string", "enum": ["time", "node", "sequence"] },
-            { "type": "integer", "minimum": 1, "maximum": 64 },
-        ],
-        "minItems": 2,
-        "maxItems": 2,
-    });
-    let random = json!({
-        "type": "array",
-        "prefixItems": [{ "const": "random" }, { "type": "integer", "minimum": 1 }],
-        "minItems": 2,
-        "maxItems": 2,
-    });
+    // Not by their places: some readers of these documents do not know prefixItems.
+    let pair = |names: &[&str]| {
+        let number = json!({ "type": "integer", "minimum": 1 });
+        json!({
+            "type": "array",
+            "items": { "anyOf": [{ "type": "string", "enum": names }, number] },
+            "minItems": 2,
+            "maxItems": 2,
+        })
+    };
+    let (field, random) = (pair(&["time", "node", "sequence"]), pair(&["random"]));
     let sequence = json!({
         "description": "The initial sequence of each tick.",
         "anyOf": [{ "type": "string", "enum": ["zero", "continuing"] }, random],

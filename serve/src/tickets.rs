@@ -61,6 +61,8 @@ struct OpenTickets {
     /// Requests that waited, which the counter's own metrics do not include.
     waits: Arc<AtomicU64>,
     since: Instant,
+    /// Whether a request for numbers with a date has opened it: its name has that date, then.
+    is_dated: bool,
 }
 
 impl Counters {
@@ -83,17 +85,17 @@ impl Counters {
         let longest = longest(count, dated.prefix.as_deref().unwrap_or_default());
         let room = room.reserve(count * size_of::<i64>() + longest, limits.max_wait).await?;
         let Some(form) = form else {
-            let numbers = self.draw(name, count, limits).await?;
+            let numbers = self.draw(name, count, limits, false).await?;
             return Ok(written(room.hold(listed(&numbers))));
         };
         let mut last = false;
         loop {
-            let date = form.date_at(SystemClock.unix_seconds()?)?;
+            let date = self.latest(name, form.date_at(SystemClock.unix_seconds()?)?);
             let counter = form.counter(name, &date);
             if self.opened(&counter).is_none() {
                 self.end_before(name, &date);
             }
-            match self.draw(&counter, count, limits).await {
+            match self.draw(&counter, count, limits, true).await {
                 // Another request has gone on to the next date meanwhile.
                 Err(refusal) if refusal.is_of(ErrorKind::Closed) && !last => last = true,
                 drawn => {
@@ -107,10 +109,16 @@ impl Counters {
     }
 
     /// Draws numbers of a counter.
-    async fn draw(&self, name: &str, count: usize, limits: &Limits) -> Result<Vec<i64>, Refusal> {
+    async fn draw(
+        &self,
+        name: &str,
+        count: usize,
+        limits: &Limits,
+        is_dated: bool,
+    ) -> Result<Vec<i64>, Refusal> {
         let opened = match self.opened(name) {
             Some(opened) => opened,
-            None => self.open_in_time(name, limits.max_wait).await?,
+            None => self.open_in_time(name, limits.max_wait, is_dated).await?,
         };
         if count == 1
             && let Ok(number) = opened.tickets.generate_with(Wait::Never)
@@ -129,17 +137,22 @@ impl Counters {
         }
     }
 
+    /// Returns a date, or a later one that was used already: a clock may step back.
+    fn latest(&self, name: &str, date: String) -> String {
+        let all = self.read();
+        let dated = all.opened.iter().filter(|(_, opened)| opened.is_dated);
+        let used = dated.filter_map(|(counter, _)| date_of(counter, name, date.len()));
+        used.max().filter(|used| *used > date.as_str()).map(ToOwned::to_owned).unwrap_or(date)
+    }
+
     /// Ends the counters of earlier dates, which give back what is unused.
     fn end_before(&self, name: &str, date: &str) {
         let mut all = self.write();
-        let is_earlier = |counter: &&String| {
-            let earlier = counter.strip_prefix(name).and_then(|rest| rest.strip_prefix('/'));
-            earlier.is_some_and(|earlier| {
-                let is_date = earlier.bytes().all(|digit| digit.is_ascii_digit());
-                is_date && earlier.len() == date.len() && earlier < date
-            })
-        };
-        let earlier: Vec<_> = all.opened.keys().filter(is_earlier).cloned().collect();
+        let is_earlier =
+            |counter: &str| date_of(counter, name, date.len()).is_some_and(|it| it < date);
+        let dated = all.opened.iter().filter(|(_, opened)| opened.is_dated);
+        let earlier = dated.map(|(counter, _)| counter).filter(|counter| is_earlier(counter));
+        let earlier: Vec<_> = earlier.cloned().collect();
         for counter in earlier {
             all.end(&counter);
         }
@@ -150,9 +163,14 @@ impl Counters {
     }
 
     /// Opens a counter, once there is a thread for it.
-    async fn open_in_time(&self, name: &str, max_wait: Duration) -> Result<OpenTickets, Refusal> {
+    async fn open_in_time(
+        &self,
+        name: &str,
+        max_wait: Duration,
+        is_dated: bool,
+    ) -> Result<OpenTickets, Refusal> {
         let deadline = Instant::now() + max_wait;
-        let new = self.new_counter(name)?;
+        let new = OpenTickets { is_dated, ..self.new_counter(name)? };
         loop {
             if let Some(opened) = self.open(name, &new)? {
                 return Ok(opened);
@@ -175,7 +193,7 @@ impl Counters {
             .max_wait(Duration::ZERO) // requests wait without a thread
             .open_lazily()?;
         let (tickets, waits) = (Arc::new(tickets), Arc::default());
-        Ok(OpenTickets { tickets, waits, since: Instant::now() })
+        Ok(OpenTickets { tickets, waits, since: Instant::now(), is_dated: false })
     }
 
     /// Returns the counter with this name, which is `new` if it is not open yet; `None` if another
@@ -295,6 +313,13 @@ impl OpenTickets {
             sleep(pause).await;
         }
     }
+}
+
+/// Returns the date of a counter, if it is one of this name and of dates that are so long.
+fn date_of<'a>(counter: &'a str, name: &str, length: usize) -> Option<&'a str> {
+    let date = counter.strip_prefix(name)?.strip_prefix('/')?;
+    let is_date = date.len() == length && date.bytes().all(|digit| digit.is_ascii_digit());
+    is_date.then_some(date)
 }
 
 /// Reads the form of numbers with a date, if there is one.

@@ -20,6 +20,9 @@ use super::{Tickets, TicketsBuilder, closed};
 /// The most digits that a number may be padded to: 2^53 - 1 has so many.
 const MOST_DIGITS: u32 = 16;
 
+/// The most bytes of a name: that of a counter has up to 200, and a date 9.
+const LONGEST_NAME: usize = 191;
+
 /// The most bytes of a prefix.
 const LONGEST_PREFIX: usize = 100;
 
@@ -89,10 +92,17 @@ impl DateForm {
     ///
     /// `INVALID_ARGUMENT`: the system has no such time zone.
     pub fn time_zone(self, name: &str) -> Result<Self> {
-        let zone = TimeZone::get(name).map_err(|_| {
+        // Also where there is no database.
+        let zone = if name == "UTC" { Ok(TimeZone::UTC) } else { TimeZone::get(name) };
+        let zone = zone.map_err(|_| {
+            let got = randflake::bindings::quoted(name);
+            let why = if TimeZone::get("Europe/Berlin").is_ok() {
+                ""
+            } else {
+                "; this system has no time zones: install its package tzdata"
+            };
             Error::invalid_argument(format!(
-                "time_zone must be a name of the IANA database, such as Europe/Berlin, got {}",
-                randflake::bindings::quoted(name)
+                "time_zone must be a name of the IANA database, such as Europe/Berlin, got {got}{why}"
             ))
         })?;
         Ok(Self { zone, ..self })
@@ -195,6 +205,13 @@ struct Dated {
 
 impl DatedTickets {
     pub(super) fn new(builder: TicketsBuilder, form: DateForm) -> Result<Self> {
+        let name = &builder.options.name;
+        if name.len() > LONGEST_NAME {
+            return Err(Error::invalid_argument(format!(
+                "the name of a counter with a date must have 1 to {LONGEST_NAME} bytes, got {}",
+                name.len()
+            )));
+        }
         let (first, closed) = Default::default();
         let dated = Self { builder, form, first, closed };
         // Shows whether the options and the names are valid, and draws nothing.

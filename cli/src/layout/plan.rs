@@ -19,9 +19,10 @@ A node id is leased by one process at a time. That of a killed process stays
 reserved for --ttl seconds, so restarts need some more. Without leases, as with
 UidGenerator, each start takes a new node id for good: see --no-reuse.
 
-The ids of one process are counted in the busiest second. Bits that are left
-over stay zero: give them to the field that may grow, and try the text of the
-result with `randflake layout show`.
+The ids of one process are counted in the busiest second, and spread over its
+ticks: a burst in one tick waits for the next ones. Bits that are left over stay
+zero: give them to the field that may grow, and try the text of the result with
+`randflake layout show`.
 
 Examples:
   randflake layout plan --nodes 500 --ids-per-second 2000 --years 60
@@ -134,7 +135,8 @@ impl Plan {
         Needed {
             tick_ms,
             time: bits_for(ticks),
-            node: bits_for(self.node_ids()),
+            // Without node ids there is nothing to lease.
+            node: bits_for(self.node_ids()).max(1),
             sequence: bits_for(per_tick),
         }
     }

@@ -13,7 +13,7 @@ use crate::{
 /// Shows a layout: its fields, how long it lasts, and how many ids it has
 #[derive(clap::Args)]
 #[command(after_help = "\
---json prints one object.
+--json prints one object, or an array of all.
 
 Examples:
   randflake layout show
@@ -26,13 +26,17 @@ pub(crate) struct Show {
     layout: Option<String>,
 
     /// Prints JSON instead of text
-    #[arg(long, requires = "layout")]
+    #[arg(long)]
     json: bool,
 }
 
 impl Show {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let Some(text) = &self.layout else { return print(&list().trim_end()) };
+        let Some(text) = &self.layout else {
+            let all: Vec<_> = Layout::PRESETS.iter().map(bindings::layout_json).collect();
+            let all = format!("[{}]", all.join(","));
+            return if self.json { print(&all) } else { print(&list().trim_end()) };
+        };
         let layout: Layout = text.parse()?;
         if self.json {
             print(&bindings::layout_json(&layout))
@@ -69,10 +73,10 @@ pub(super) fn shown(layout: &Layout) -> String {
     for (field, bits) in layout.fields() {
         let what = match field {
             Field::Time => format!(
-                "ticks of {} ms, from {} to {} UTC",
+                "ticks of {} ms, from {} to {}",
                 layout.tick_ms(),
                 date(layout.epoch_ms(), "%Y-%m-%d %H:%M:%S"),
-                date(layout.ends_at(), "%Y-%m-%d %H:%M:%S"),
+                date(layout.ends_at(), "%Y-%m-%d %H:%M:%S UTC"),
             ),
             Field::Node => {
                 let split = layout.node_split();
@@ -100,12 +104,16 @@ pub(super) fn shown(layout: &Layout) -> String {
     let negative = match (layout.is_unsigned(), layout.negative_from()) {
         (false, _) => "ids are positive in a BIGINT column".to_owned(),
         (true, Some(from)) => format!(
-            "ids are negative in a BIGINT column from {} UTC on",
-            date(from, "%Y-%m-%d %H:%M:%S")
+            "ids are negative in a BIGINT column from {} on",
+            date(from, "%Y-%m-%d %H:%M:%S UTC")
         ),
         (true, None) => "some ids are negative in a BIGINT column".to_owned(),
     };
-    text + &negative + "\n"
+    text += &negative;
+    if let Err(error) = layout.check_generates() {
+        let _ = write!(text, "\nonly for reading: {error}");
+    }
+    text + "\n"
 }
 
 /// Returns a time in UTC, or unix milliseconds beyond the calendar.

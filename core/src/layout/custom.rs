@@ -103,14 +103,16 @@ impl CustomLayout {
         for (index, (field, bits)) in self.fields.iter().enumerate() {
             if self.fields[..index].iter().any(|(earlier, _)| earlier == field) {
                 return Err(Error::invalid_argument(format!(
-                    "the field {field:?} is listed twice"
+                    "the field {} is listed twice",
+                    field.name()
                 )));
             }
             // The packed state needs a bit for the seal and two for the slots.
             let most = if *field == Field::Time { 61 } else { MAX_FIELD_BITS };
             if *bits > most {
                 return Err(Error::invalid_argument(format!(
-                    "the field {field:?} must have at most {most} bits, got {bits}"
+                    "the field {} must have at most {most} bits, got {bits}",
+                    field.name()
                 )));
             }
         }
