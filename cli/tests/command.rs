@@ -728,7 +728,7 @@ fn bad_ids_are_named_and_the_others_are_read() {
     for (complaint, (id, hint)) in complaints.iter().zip([
         ("xyz!", "0-9 and a-v"),
         ("1234567890123", "--format int"),
-        ("18446744073709551616", "64-bit"),
+        ("18446744073709551616", "64 bits"),
     ]) {
         let start = format!("randflake: INVALID_ID: \"{id}\": ");
         assert!(complaint.starts_with(&start) && complaint.contains(hint), "{complaint}");

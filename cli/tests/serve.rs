@@ -361,7 +361,8 @@ fn sortable_ids_are_made_and_leased_by_their_layout() {
     server.wait_until_ready();
     let mut client = server.client();
     let (mut seen, mut node_ids) = (BTreeSet::new(), BTreeSet::new());
-    for id in client.ids(1).iter().chain(&client.ids(3000)) {
+    // More than a tick has, too.
+    for id in client.ids(1).iter().chain(&client.ids(10_000)) {
         let raw: u64 = id.parse().expect("a number");
         assert!(seen.insert(raw), "{id} twice");
         node_ids.insert(layout.inspect(raw).expect("an id").node_id);

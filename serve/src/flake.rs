@@ -37,6 +37,17 @@ impl Flake {
         }
     }
 
+    /// Returns how many ids one call may ask for: what a tick has.
+    pub(super) fn most_at_once(&self) -> usize {
+        match self {
+            Self::Secret(_) => usize::MAX,
+            Self::Layout(flake) => {
+                let per_node = usize::try_from(flake.layout().ids_per_node()).unwrap_or(usize::MAX);
+                per_node.saturating_mul(flake.node_ids().len().max(1))
+            }
+        }
+    }
+
     pub(super) fn try_fill(&self, ids: &mut [i64]) -> Result<()> {
         each!(flake of self => flake.try_fill(ids, Call::AT_ONCE))
     }

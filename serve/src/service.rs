@@ -120,35 +120,45 @@ impl Service {
         self.no_first_lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fills a slice with ids; waits, without a thread, if none are available now.
+    /// Fills a slice with ids; waits, without a thread, if none are available now. The ids of a layout
+    /// come in parts, since a tick may have fewer.
     ///
     /// # Errors
     ///
     /// As [`fill`](randflake_leases::Leased::fill).
     pub(super) async fn fill(&self, ids: &mut [i64]) -> Result<()> {
-        let Err(mut error) = self.flake.try_fill(ids) else { return Ok(()) };
-        let deadline = Instant::now() + self.limits.max_wait;
-        if error.kind() == ErrorKind::LeaseExpired {
-            let _ = self.flake.explain(error.clone()); // makes the keeper ask the store now
-        }
-        self.counts.waited_for(self.explained(error.clone()).kind());
-        loop {
-            let pause = match error.kind() {
-                ErrorKind::LeaseExpired | ErrorKind::LeaseUnavailable => POLL,
-                ErrorKind::SequenceExhausted
-                | ErrorKind::ClockMovedBack
-                | ErrorKind::LeaseNotStarted => error.retry_after().unwrap_or(POLL),
-                _ => return Err(error),
-            };
-            if Instant::now() + pause > deadline {
-                return Err(self.explained(error));
-            }
-            sleep(pause).await;
-            match self.flake.try_fill(ids) {
-                Ok(()) => return Ok(()),
-                Err(again) => error = again,
+        let (mut deadline, mut filled) = (None, 0);
+        while filled < ids.len() {
+            let end = ids.len().min(filled.saturating_add(self.flake.most_at_once()));
+            match self.flake.try_fill(&mut ids[filled..end]) {
+                Ok(()) => filled = end,
+                Err(error) => self.wait(error, &mut deadline).await?,
             }
         }
+        Ok(())
+    }
+
+    /// Waits for what a call has lacked, until the deadline that the first wait sets.
+    async fn wait(&self, error: Error, deadline: &mut Option<Instant>) -> Result<()> {
+        let end = *deadline.get_or_insert_with(|| {
+            if error.kind() == ErrorKind::LeaseExpired {
+                let _ = self.flake.explain(error.clone()); // makes the keeper ask the store now
+            }
+            self.counts.waited_for(self.explained(error.clone()).kind());
+            Instant::now() + self.limits.max_wait
+        });
+        let pause = match error.kind() {
+            ErrorKind::LeaseExpired | ErrorKind::LeaseUnavailable => POLL,
+            ErrorKind::SequenceExhausted
+            | ErrorKind::ClockMovedBack
+            | ErrorKind::LeaseNotStarted => error.retry_after().unwrap_or(POLL),
+            _ => return Err(error),
+        };
+        if Instant::now() + pause > end {
+            return Err(self.explained(error));
+        }
+        sleep(pause).await;
+        Ok(())
     }
 
     /// Returns the error of a call, including the store failure that caused it.
