@@ -12,7 +12,8 @@
 - The server of the guide to ids over HTTP is started for its `sh` blocks, by its own line.
 - The programs of the guide to shutdown are started by tests/shutdown, under the servers that they
   are for, those of the guide to Prisma by tests/recipes, and the project of the guide to Django by
-  the tests of that adapter.
+  the tests of that adapter. The steps of the guide to moving over are taken by test_moving_over.py,
+  while old systems run.
 - `rust` blocks are run by rustdoc, so a crate has to include the document.
 - A web service, which would not end by itself, is started, asked for an id and ended by SIGTERM.
 - A `text` block right below is what the block prints; `…` in it stands for anything in one line.
@@ -93,7 +94,9 @@ SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 # Where the examples have their stores.
 FOLDER = "/var/lib/shop"
 
-STARTED_ELSEWHERE = {Path(f"docs/guides/{name}.md") for name in ("shutdown", "prisma", "django")}
+STARTED_ELSEWHERE = {
+    Path(f"docs/guides/{name}.md") for name in ("shutdown", "prisma", "django", "moving-over")
+}
 
 
 def is_server(block: Block) -> bool:
