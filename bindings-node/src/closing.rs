@@ -13,8 +13,6 @@ use randflake::{Clock, Error, ErrorKind, Format, Result, SystemClock};
 use randflake_leases::{Leased, bindings::Polling};
 use randflake_tickets::{DatedTickets, Tickets};
 
-use crate::clock::EnvironmentClock;
-
 /// How long the end of an environment waits for the store.
 const LONGEST_END: Duration = Duration::from_secs(5);
 
@@ -43,7 +41,7 @@ pub(crate) trait Closeable: Send + Sync {
     fn is_ended(&self) -> bool;
 }
 
-impl<F: Format> Closeable for Leased<F, EnvironmentClock> {
+impl<F: Format, C: Clock + Send + Sync + 'static> Closeable for Leased<F, C> {
     fn stop(&self) {
         self.stop();
     }

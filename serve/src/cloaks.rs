@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::{
     answer::{Refusal, Response, written},
-    ids,
+    limits::Limits,
+    lists,
     request::{Fields, Format, Query},
-    service::Service,
+    room::{Reserved, Room},
 };
 
 /// The most bytes of a number or an id in a body, with what is around it.
@@ -26,6 +27,49 @@ impl Cloaks {
         self.0.is_some()
     }
 
+    /// `POST /v1/cloaks/{label}/hide`.
+    pub(super) async fn hide(
+        &self,
+        label: &str,
+        query: Option<&str>,
+        body: Incoming,
+        limits: &Limits,
+        room: &Room,
+    ) -> Result<Response, Refusal> {
+        let format = Query::read(query, &["format"], 1)?.format.unwrap_or_default();
+        let cloak = self.labelled(label)?;
+        let (numbers, room) = listed(body, "numbers", limits, room).await?;
+        let hidden: Vec<i64> = numbers
+            .iter()
+            .map(|number| Ok(cloak.hide(number_in(number)?).into()))
+            .collect::<Result<_, Error>>()
+            .map_err(bad)?;
+        Ok(written(room.hold(lists::listed(&hidden, format))))
+    }
+
+    /// `POST /v1/cloaks/{label}/reveal`.
+    pub(super) async fn reveal(
+        &self,
+        label: &str,
+        query: Option<&str>,
+        body: Incoming,
+        limits: &Limits,
+        room: &Room,
+    ) -> Result<Response, Refusal> {
+        let format = Query::read(query, &["format"], 1)?.format.unwrap_or_default();
+        let cloak = self.labelled(label)?;
+        let (ids, room) = listed(body, "ids", limits, room).await?;
+        let mut json = b"{\"numbers\":[".to_vec();
+        for (index, id) in ids.iter().enumerate() {
+            let number = cloak.reveal(id_in(id, format).map_err(bad)?);
+            json.extend_from_slice(if index == 0 { b"\"" } else { b",\"" });
+            json.extend_from_slice(number.to_string().as_bytes());
+            json.push(b'"');
+        }
+        json.extend_from_slice(b"]}\n");
+        Ok(written(room.hold(json)))
+    }
+
     fn labelled(&self, label: &str) -> Result<Cloak, Refusal> {
         let secret = self.0.as_ref().ok_or_else(|| {
             Error::invalid_argument(
@@ -37,55 +81,17 @@ impl Cloaks {
     }
 }
 
-/// `POST /v1/cloaks/{label}/hide`.
-pub(super) async fn hide(
-    service: &Service,
-    label: &str,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Response, Refusal> {
-    let format = Query::read(query, &["format"], 1)?.format.unwrap_or_default();
-    let cloak = service.cloaks.labelled(label)?;
-    let (numbers, room) = listed(service, body, "numbers").await?;
-    let hidden: Vec<i64> = numbers
-        .iter()
-        .map(|number| Ok(cloak.hide(number_in(number)?).into()))
-        .collect::<Result<_, Error>>()
-        .map_err(bad)?;
-    Ok(written(room.hold(ids::listed(&hidden, format))))
-}
-
-/// `POST /v1/cloaks/{label}/reveal`.
-pub(super) async fn reveal(
-    service: &Service,
-    label: &str,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Response, Refusal> {
-    let format = Query::read(query, &["format"], 1)?.format.unwrap_or_default();
-    let cloak = service.cloaks.labelled(label)?;
-    let (ids, room) = listed(service, body, "ids").await?;
-    let mut json = b"{\"numbers\":[".to_vec();
-    for (index, id) in ids.iter().enumerate() {
-        let number = cloak.reveal(id_in(id, format).map_err(bad)?);
-        json.extend_from_slice(if index == 0 { b"\"" } else { b",\"" });
-        json.extend_from_slice(number.to_string().as_bytes());
-        json.push(b'"');
-    }
-    json.extend_from_slice(b"]}\n");
-    Ok(written(room.hold(json)))
-}
-
 /// Reads the only field of a body, an array of 1 to `--max-count` values.
 async fn listed(
-    service: &Service,
     body: Incoming,
     name: &'static str,
-) -> Result<(Vec<Value>, super::room::Reserved), Refusal> {
-    let most = service.limits.max_count as usize;
+    limits: &Limits,
+    room: &Room,
+) -> Result<(Vec<Value>, Reserved), Refusal> {
+    let most = limits.max_count as usize;
     let longest = 1024 + most * LONGEST;
     // For the body, and for the answer.
-    let room = service.room.reserve(2 * longest, service.limits.max_wait).await?;
+    let room = room.reserve(2 * longest, limits.max_wait).await?;
     let mut fields = Fields::read_long(body, &[name], longest).await?;
     let values = match fields.take(name) {
         Some(Value::Array(values)) if (1..=most).contains(&values.len()) => values,

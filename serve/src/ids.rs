@@ -7,15 +7,13 @@ use randflake::{Id, RawParts, Result, bindings};
 use super::{
     answer::{Refusal, Response, written},
     flake::Flake,
+    lists::{listed, listed_with, longest},
     request::{Format, Query},
     service::Service,
 };
 
 /// What a client may specify for the ids it wants.
 const KNOWN: [&str; 2] = ["count", "format"];
-
-/// Longest decimal number of 64 bits.
-const LONGEST_NUMBER: usize = 20;
 
 /// Answers a request for ids: at once if they are available, otherwise after a wait.
 pub(super) async fn generate(service: &Service, query: Option<&str>) -> Result<Response, Refusal> {
@@ -94,39 +92,4 @@ fn listed_of(service: &Service, ids: &[i64], format: Format) -> Vec<u8> {
         Some(_) => listed_with(ids, format, |id| id.cast_unsigned().to_string()),
         None => listed(ids, format),
     }
-}
-
-/// Writes encrypted or hidden ids. They are strings in both forms: many JSON parsers lose digits of such
-/// large numbers.
-pub(super) fn listed(ids: &[i64], format: Format) -> Vec<u8> {
-    listed_with(ids, format, |id| id.to_string())
-}
-
-fn listed_with(ids: &[i64], format: Format, number: impl Fn(i64) -> String) -> Vec<u8> {
-    let mut json = Vec::with_capacity(longest(ids.len(), format));
-    json.extend_from_slice(b"{\"ids\":[");
-    for (index, &id) in ids.iter().enumerate() {
-        if index > 0 {
-            json.push(b',');
-        }
-        json.push(b'"');
-        match format {
-            Format::Text => {
-                json.extend_from_slice(Id::from(id).encode(&mut [0; Id::MAX_TEXT_LENGTH]));
-            }
-            Format::Number => json.extend_from_slice(number(id).as_bytes()),
-        }
-        json.push(b'"');
-    }
-    json.extend_from_slice(b"]}\n");
-    json
-}
-
-/// Returns the maximum length of a list, in bytes.
-const fn longest(count: usize, format: Format) -> usize {
-    let each = match format {
-        Format::Text => Id::MAX_TEXT_LENGTH,
-        Format::Number => LONGEST_NUMBER,
-    };
-    16 + count * (each + 3)
 }

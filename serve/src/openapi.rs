@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     leases::{LONGEST_TTL, MOST_NODES},
-    routes::Route,
+    route::Route,
     tickets::MOST_COUNTERS,
 };
 
