@@ -1,9 +1,6 @@
 //! What an examination of a store finds.
 
-#[cfg(doc)]
-use crate::LeaseStore;
-
-/// One thing that [`LeaseStore::examine`] has looked at.
+/// One thing that [`LeaseStore::examine`](crate::LeaseStore::examine) has looked at.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Finding {
     /// What was looked at, in a word, such as `persistence`.

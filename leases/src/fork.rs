@@ -1,9 +1,7 @@
 //! The check that a store was opened in this process, and the one lock that a fork respects.
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
-use randflake::{ErrorKind, bindings::ForkId};
-
-use crate::{Error, Result};
+use randflake::{Error, ErrorKind, Result, bindings::ForkId};
 
 /// Fails in a forked child of the process that opened a store, and after a restore.
 pub(crate) fn check_opened_in(process: ForkId) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use randflake::{Encrypted, Format, Layout, Plain, Result, Secret};
 
-use crate::Namespace;
+use crate::namespace::Namespace;
 
 /// A [`Format`] whose node ids can be leased: [`Encrypted`], the ids of
 /// [`Randflake`](randflake::Randflake), or [`Plain`], the ids of

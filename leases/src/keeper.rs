@@ -49,11 +49,13 @@ mod steps;
 
 use std::{collections::VecDeque, fmt, mem, time::Duration};
 
-use randflake::{Lease, layout};
+use randflake::{Error, Lease, Result, layout};
 
 use crate::{
-    Acquire, Acquired, Error, NodeLease, Note, Release, Released, Renew, Renewed, Reply, Result,
-    Token, metrics::Requests, token::random_bytes, window,
+    metrics::Requests,
+    note::Note,
+    protocol::{Acquire, Acquired, NodeLease, Release, Released, Renew, Renewed, Reply, window},
+    token::{Token, random_bytes},
 };
 
 pub use self::errors::passes;

@@ -63,10 +63,11 @@ use self::{
     thread::run,
 };
 use crate::{
-    LeasedMetrics, Location,
     clocks::reading,
     environment::Environment,
     keeper::{Answer, State},
+    location::Location,
+    metrics::LeasedMetrics,
     per_process::PerProcess,
 };
 

@@ -41,6 +41,14 @@ mod stores;
 mod token;
 mod written_rows;
 
+#[cfg(feature = "etcd")]
+pub use crate::stores::etcd::EtcdClient;
+#[cfg(feature = "mysql")]
+pub use crate::stores::mysql::MysqlClient;
+#[cfg(feature = "postgres")]
+pub use crate::stores::postgres::PostgresClient;
+#[cfg(feature = "redis")]
+pub use crate::stores::redis::RedisClient;
 #[cfg(feature = "sqlite")]
 pub use crate::stores::sqlite::SqliteStore;
 pub use crate::{

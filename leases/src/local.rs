@@ -1,12 +1,18 @@
 //! Stores that run the rules in this process.
 
 use crate::{
-    Acquire, Acquired, Error, Fence, Fenced, Finding, LeaseStore, ListCounters, ListedCounters,
-    Namespace, Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped, Token,
-    protocol::{List, Listed, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened},
+    findings::Finding,
+    namespace::Namespace,
+    protocol::{
+        Acquire, Acquired, Fence, Fenced, LeaseStore, List, ListCounters, Listed, ListedCounters,
+        NodeIdsSet, Release, ReleaseDead, Released, Renew, Renewed, Repair, Reply, SetNodeIds,
+        Shortened, Swap, Swapped,
+    },
     rules::{self, LocalTransaction},
+    token::Token,
     written_rows::WrittenRows,
 };
+use randflake::{Error, Result};
 
 /// A store whose rows this process reads and writes in transactions.
 pub(crate) trait LocalStore: Send {

@@ -12,9 +12,10 @@ use std::{
 use randflake::{Error, Result};
 
 #[cfg(feature = "sqlite")]
-use crate::SqliteStore;
+use crate::stores::sqlite::SqliteStore;
 use crate::{
-    InitMode, LeaseStore, Namespace,
+    namespace::{InitMode, Namespace},
+    protocol::LeaseStore,
     remote::{Address, Client, RemoteStore},
 };
 

@@ -2,10 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use randflake::{Layout, Secret, bindings::quoted};
+use randflake::{Error, ErrorKind, Layout, Result, Secret, bindings::quoted};
 use zeroize::Zeroizing;
 
-use crate::{Error, ErrorKind, NodeRanges, Result, token::random_bytes};
+use crate::{node_ranges::NodeRanges, token::random_bytes};
 
 /// Version of what a store keeps about a namespace.
 pub const STORED_FORMAT: u32 = 2;

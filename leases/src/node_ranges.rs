@@ -2,9 +2,7 @@
 
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 
-use randflake::{bindings::quoted, layout::MAX_NODE_ID};
-
-use crate::{Error, Result};
+use randflake::{Error, Result, bindings::quoted, layout::MAX_NODE_ID};
 
 /// Node ids that a namespace leases, as up to 16 ranges. You can assign all others to generators
 /// yourself, such as the ones that you are migrating from. As text: `0-6,8-1023`.

@@ -25,17 +25,19 @@
 //! ```
 #![allow(clippy::missing_errors_doc, reason = "the methods of LeaseStore say it")]
 
-use randflake::{Clock as _, SystemClock};
+use randflake::{Clock as _, Error, Result, SystemClock};
 
 #[cfg(doc)]
-use crate::Namespace;
+use crate::namespace::Namespace;
 pub use crate::protocol::{
     Counts, List, Listed, Node, NodeIdsSet, NodeState, ReleaseDead, Repair, SetNodeIds, Shortened,
     Target,
 };
 use crate::{
-    Error, Fence, Fenced, LeaseStore, NodeLease, NodeRanges, Result, Token, protocol::outcome_of,
+    node_ranges::NodeRanges,
+    protocol::{Fence, Fenced, LeaseStore, NodeLease, outcome_of},
     rules,
+    token::Token,
 };
 
 /// Lists every node id that was ever leased; see [`LeaseStore::list`].

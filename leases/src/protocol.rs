@@ -3,9 +3,9 @@
 
 mod operator_requests;
 
-use randflake::{Lease, bindings::quoted};
+use randflake::{Error, ErrorKind, Lease, Result, bindings::quoted};
 
-use crate::{Error, ErrorKind, Finding, Note, Result, Token};
+use crate::{findings::Finding, note::Note, token::Token};
 
 pub use self::operator_requests::{
     Counts, List, Listed, Node, NodeIdsSet, NodeState, ReleaseDead, Repair, SetNodeIds, Shortened,

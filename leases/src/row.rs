@@ -1,6 +1,10 @@
 //! What a store knows about one node id.
 
-use crate::{NodeLease, Note, Token, protocol::Node};
+use crate::{
+    note::Note,
+    protocol::{Node, NodeLease},
+    token::Token,
+};
 
 /// What a store knows about one node id. A node id without a row was never leased.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -34,16 +34,18 @@
 
 use std::collections::BTreeSet;
 
-use randflake::{ErrorKind, bindings::utc_second, layout};
+use randflake::{Error, ErrorKind, Result, bindings::utc_second, layout};
 
 use crate::{
-    Acquire, Acquired, Error, Fenced, Limits, ListedCounters, NamespaceMetadata, NodeLease,
-    NodeRanges, Release, Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
-    namespace::TICKETS,
+    namespace::{Limits, NamespaceMetadata, TICKETS},
+    node_ranges::NodeRanges,
     protocol::{
-        List, Listed, Node, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened, Target,
+        Acquire, Acquired, Fenced, List, Listed, ListedCounters, Node, NodeIdsSet, NodeLease,
+        Release, ReleaseDead, Released, Renew, Renewed, Repair, Request, SetNodeIds, Shortened,
+        Swap, Swapped, Target,
     },
     row::Row,
+    token::Token,
     written_rows::WrittenRows,
 };
 

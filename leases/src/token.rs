@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use randflake::{Clock as _, SystemClock};
 use sha2::{Digest, Sha256};
 
-use crate::{NodeRanges, clocks::boot, processor};
+use crate::{clocks::boot, node_ranges::NodeRanges, processor};
 
 /// The holder of a lease, to a store: 128 random bits, made in memory for one lease of one process,
 /// and never saved by it. A forked child uses its own tokens.

@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{Token, row::Row};
+use crate::{row::Row, token::Token};
 
 /// Versions remembered per node id: the last one granted, and the newest of those written since
 /// without an answer. Beyond this number, the row is lost, and another one is leased.

@@ -12,8 +12,8 @@ use std::{collections::BTreeSet, thread, time::Duration};
 use common::{SECOND, acquire, granted, namespace, release, renew, secret};
 use randflake::{Clock, ErrorKind, SystemClock};
 use randflake_leases::{
-    Acquired, InitMode, LeaseStore, Namespace, NodeRanges, Renewed, Token,
-    remote::{MysqlClient, Protocol, RemoteStore},
+    Acquired, InitMode, LeaseStore, MysqlClient, Namespace, NodeRanges, Renewed, Token,
+    remote::{Protocol, RemoteStore},
 };
 use servers::Server;
 

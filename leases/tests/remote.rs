@@ -22,13 +22,11 @@ use common::{
 };
 use randflake::{Clock, ErrorKind, Layout, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, Fence, InitMode, LeaseStore, Leased, Location, Namespace, NodeLease,
-    NodeRanges, Note, Operation, Renew, Renewed, Result, Token,
+    Acquire, Acquired, EtcdClient, Fence, InitMode, LeaseStore, Leased, Location, MysqlClient,
+    Namespace, NodeLease, NodeRanges, Note, Operation, PostgresClient, RedisClient, Renew, Renewed,
+    Result, Token,
     operator::{self, Target},
-    remote::{
-        Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient, RemoteStore,
-        Response, Statement,
-    },
+    remote::{Client, Protocol, RemoteStore, Response, Statement},
 };
 use servers::Server;
 

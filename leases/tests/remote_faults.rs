@@ -26,13 +26,11 @@ use common::{
 };
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquired, Change, Error, ErrorKind, Fence, InitMode, LeaseStore, Leased, Location, Namespace,
-    NodeLease, NodeRanges, Operation, Renewed, Result, Swap, Swapped, Token,
+    Acquired, Change, Error, ErrorKind, EtcdClient, Fence, InitMode, LeaseStore, Leased, Location,
+    MysqlClient, Namespace, NodeLease, NodeRanges, Operation, PostgresClient, RedisClient, Renewed,
+    Result, Swap, Swapped, Token,
     operator::{self, ReleaseDead, Repair, Target},
-    remote::{
-        Address, Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient,
-        RemoteStore, Response, Statement,
-    },
+    remote::{Address, Client, Protocol, RemoteStore, Response, Statement},
 };
 use randflake_tickets::Tickets;
 use servers::{

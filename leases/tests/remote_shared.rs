@@ -16,12 +16,9 @@ use std::{
 use common::{SECOND, acquire, granted, release, renew, secret};
 use randflake::{Clock, SystemClock};
 use randflake_leases::{
-    Acquired, Error, ErrorKind, InitMode, Leased, Location, Namespace, NodeLease, Renewed, Result,
-    Token,
-    remote::{
-        Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response,
-        SharedClient, Statement,
-    },
+    Acquired, Error, ErrorKind, EtcdClient, InitMode, Leased, Location, Namespace, NodeLease,
+    PostgresClient, RedisClient, Renewed, Result, Token,
+    remote::{Client, Protocol, RemoteStore, Response, SharedClient, Statement},
 };
 use servers::{
     PASSWORD, Server,

@@ -22,12 +22,10 @@ use std::{
 
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, InitMode, LeaseStore, Namespace, NodeLease, NodeRanges, Note, Operation,
-    Release, Renew, Renewed, Result, SqliteStore, Token,
-    remote::{
-        Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient, RemoteStore,
-        Response, Statement,
-    },
+    Acquire, Acquired, EtcdClient, InitMode, LeaseStore, MysqlClient, Namespace, NodeLease,
+    NodeRanges, Note, Operation, PostgresClient, RedisClient, Release, Renew, Renewed, Result,
+    SqliteStore, Token,
+    remote::{Client, Protocol, RemoteStore, Response, Statement},
 };
 
 use crate::{

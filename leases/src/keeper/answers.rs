@@ -9,7 +9,7 @@
 
 use std::{mem, time::Duration};
 
-use randflake::{ErrorKind, layout};
+use randflake::{Error, ErrorKind, Result, layout};
 
 use super::{
     Answer, HeldNode, Keeper, LONGEST_OUTAGE_PAUSE, PendingAcquire, Reading, SHORTEST_PAUSE, Step,
@@ -17,8 +17,9 @@ use super::{
     window_of,
 };
 use crate::{
-    Acquire, Acquired, Error, NodeLease, Operation, Release, Renew, Renewed, Reply, Result, Token,
-    rules::skewed, window,
+    protocol::{Acquire, Acquired, NodeLease, Operation, Release, Renew, Renewed, Reply, window},
+    rules::skewed,
+    token::Token,
 };
 
 impl Keeper {

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use randflake::{ErrorKind, bindings::utc_second};
+use randflake::{Error, ErrorKind, bindings::utc_second};
 
 use super::HeldNode;
-use crate::Error;
 
 /// Returns whether a first lease may come later, after this failure.
 #[must_use]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use randflake::{Error, ErrorKind, layout};
 
 use super::{Keeper, LONGEST_SLEEP, PendingAcquire, Reading, Step};
-use crate::{Acquire, Renew};
+use crate::protocol::{Acquire, Renew};
 
 impl Keeper {
     /// Returns what to do now.

@@ -18,9 +18,12 @@ use super::{
     source::{LeaseSource, OnLeaseChange},
 };
 use crate::{
-    LeaseStatus, LeasedFormat, Location, Namespace,
     environment::Environment,
+    format::LeasedFormat,
     keeper::{Keeper, Options},
+    leased::LeaseStatus,
+    location::Location,
+    namespace::Namespace,
     per_process::PerProcess,
 };
 

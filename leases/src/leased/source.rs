@@ -22,9 +22,12 @@ use super::{
     status::{PATIENCE, obstacle},
 };
 use crate::{
-    Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Reply,
     clocks::reading,
     keeper::{Answer, Keeper, Options, Reading, Step},
+    location::Location,
+    namespace::Namespace,
+    note::Note,
+    protocol::{Acquire, Acquired, LeaseStore, NodeLease, Release, Reply},
 };
 
 /// How long the last attempt at a first lease may take.

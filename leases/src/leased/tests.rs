@@ -18,10 +18,14 @@ use super::{
     *,
 };
 use crate::{
-    Acquire, Acquired, Fence, Fenced, LeaseStore, MemoryStore, Namespace, NodeRanges, Release,
-    Released, Renew, Renewed, Reply,
     keeper::{Keeper, Options, Reading, State, Step},
-    protocol::{List, Listed, ReleaseDead, Repair, Shortened},
+    namespace::Namespace,
+    node_ranges::NodeRanges,
+    protocol::{
+        Acquire, Acquired, Fence, Fenced, LeaseStore, List, Listed, Release, ReleaseDead, Released,
+        Renew, Renewed, Repair, Reply, Shortened,
+    },
+    stores::memory::MemoryStore,
 };
 
 const NOON: i64 = 1_763_640_000;

@@ -1,8 +1,14 @@
 //! What an operator sees in a store, and asks it to change.
 
-use crate::{Limits, NodeLease, NodeRanges, Note, Token, namespace::TICKETS};
 #[cfg(doc)]
-use crate::{Namespace, Release};
+use crate::{namespace::Namespace, protocol::Release};
+use crate::{
+    namespace::{Limits, TICKETS},
+    node_ranges::NodeRanges,
+    note::Note,
+    protocol::NodeLease,
+    token::Token,
+};
 
 /// The number of fences within one second that still leave a plausible floor.
 const FENCES_AT_ONCE: i64 = 60;
@@ -279,7 +285,10 @@ impl Listed {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Namespace, NamespaceMetadata, rules};
+    use crate::{
+        namespace::{Namespace, NamespaceMetadata},
+        rules,
+    };
 
     #[test]
     fn several_fences_in_a_second_leave_a_plausible_floor() {

@@ -6,9 +6,12 @@ use super::{
     requests::RemoteRequest,
 };
 use crate::{
-    Finding, InitMode, Reply, Result,
+    findings::Finding,
+    namespace::InitMode,
+    protocol::Reply,
     stores::{etcd, mysql, postgres, redis},
 };
+use randflake::Result;
 
 impl Protocol {
     /// Creates the namespace if it is missing, as [`InitMode`] says, and checks it if it exists.

@@ -1,6 +1,6 @@
 //! The order in which all node ids are looked at.
 
-use crate::NodeRanges;
+use crate::node_ranges::NodeRanges;
 
 /// Returns all node ids in ranges of at most `size`, starting with the range of `first`, which is
 /// random, so that concurrent requests rarely collide.

@@ -21,10 +21,11 @@ use super::{
     text::{Key, Meta},
 };
 use crate::{
-    ErrorKind, InitMode, Result,
+    namespace::InitMode,
     rules::{self, Quarantine},
     stores::{mysql, postgres, redis},
 };
+use randflake::{ErrorKind, Result};
 
 /// Checks that the namespace is ours and that the server keeps what it acknowledges. Creates a missing
 /// namespace as `init` says, or if the protocol may; fences one on another server, or on one that has gone

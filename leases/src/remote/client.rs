@@ -1,11 +1,9 @@
 //! A connection to a server, as a caller has it.
 
+use crate::remote::exchange::{Response, Statement};
 #[cfg(doc)]
-use crate::ErrorKind;
-use crate::{
-    Result,
-    remote::exchange::{Response, Statement},
-};
+use randflake::ErrorKind;
+use randflake::Result;
 
 /// A blocking connection to a server, which it may open when needed.
 ///

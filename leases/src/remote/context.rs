@@ -11,9 +11,11 @@ use super::{
     protocol::{Known, Protocol, ProtocolState},
 };
 use crate::{
-    Error, ErrorKind, Finding, InitMode, Namespace, NamespaceMetadata, Result, Verdict,
     clocks::boot,
+    findings::{Finding, Verdict},
+    namespace::{InitMode, Namespace, NamespaceMetadata},
 };
+use randflake::{Error, ErrorKind, Result};
 
 /// One operation's view of the server.
 #[derive(Clone, Debug)]

@@ -7,9 +7,11 @@ use super::{
     step::{FreeRange, Page, Seen, Step},
 };
 use crate::{
-    Limits, Result, rules,
+    namespace::Limits,
+    rules,
     stores::{etcd, mysql, postgres, redis},
 };
+use randflake::Result;
 
 impl Context {
     pub(crate) async fn step(&self, step: &Step) -> Result<Seen> {

@@ -21,13 +21,15 @@ use super::{
     },
 };
 use crate::{
-    Error, NamespaceMetadata, NodeRanges, Result, Token,
+    namespace::NamespaceMetadata,
+    node_ranges::NodeRanges,
     row::Row,
     rules::{Free, Quarantine, Transaction},
     stores::redis,
-    token::version,
+    token::{Token, version},
     written_rows::WrittenRows,
 };
+use randflake::{Error, Result};
 
 /// Node ids per statement when all are looked at.
 const RANGE: u32 = 4096;

@@ -1,8 +1,6 @@
 //! The kinds of servers, and their names.
 
-use randflake::bindings::quoted;
-
-use crate::{Error, Result};
+use randflake::{Error, Result, bindings::quoted};
 
 /// Which kind of server it is. Not public: for the bindings, whose clients give its name.
 #[doc(hidden)]

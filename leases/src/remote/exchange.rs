@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{Error, ErrorKind, Result};
+use randflake::{Error, ErrorKind, Result};
 
 /// How often a statement is tried if the server asks to repeat it.
 pub(crate) const TRIES: usize = 10;

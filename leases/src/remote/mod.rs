@@ -40,14 +40,6 @@ pub use self::{
     shared::SharedClient,
     store::RemoteStore,
 };
-#[cfg(feature = "etcd")]
-pub use crate::stores::etcd::EtcdClient;
-#[cfg(feature = "mysql")]
-pub use crate::stores::mysql::MysqlClient;
-#[cfg(feature = "postgres")]
-pub use crate::stores::postgres::PostgresClient;
-#[cfg(feature = "redis")]
-pub use crate::stores::redis::RedisClient;
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,12 @@ use super::{
     engine::Engine,
     text::{Key, Meta},
 };
-use crate::{Error, Limits, Namespace, Result, Token, written_rows::WrittenRows};
+use crate::{
+    namespace::{Limits, Namespace},
+    token::Token,
+    written_rows::WrittenRows,
+};
+use randflake::{Error, Result};
 
 /// The statements for one namespace on one server, and the meaning of the responses. It remembers
 /// which server it was; clones share what they remember.

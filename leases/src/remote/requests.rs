@@ -12,11 +12,13 @@ use super::{
     text::{COUNTERS, Key, Meta, NODES, parse_counter, parse_node},
 };
 use crate::{
-    Acquire, Acquired, Fence, Fenced, ListCounters, ListedCounters, Release, Released, Renew,
-    Renewed, Request, Result, Swap, Swapped,
-    protocol::{List, Listed, NodeIdsSet, SetNodeIds, Shortened},
+    protocol::{
+        Acquire, Acquired, Fence, Fenced, List, ListCounters, Listed, ListedCounters, NodeIdsSet,
+        Release, Released, Renew, Renewed, Request, SetNodeIds, Shortened, Swap, Swapped,
+    },
     rules::{self, Lowering},
 };
+use randflake::Result;
 
 /// A request that this module can send to every kind of server: any of the ten.
 pub trait RemoteRequest: Request {

@@ -8,13 +8,13 @@ use std::{
 };
 
 use once_cell::race::OnceBox;
-use randflake::bindings::ForkId;
+use randflake::{Error, ErrorKind, Result, bindings::ForkId};
 
 use super::{
     client::Client,
     exchange::{Response, Statement},
 };
-use crate::{Error, ErrorKind, Result, clocks::boot, per_process::PerProcess};
+use crate::{clocks::boot, per_process::PerProcess};
 
 /// How long a statement waits for its turn: longer than a server may take to answer, and shorter
 /// than the default largest skew, beyond which a server refuses a request as too old.

@@ -9,7 +9,8 @@ use super::{
     exchange::{Response, WaitForReplicas},
     text::Key,
 };
-use crate::{Error, Result, Token};
+use crate::token::Token;
+use randflake::{Error, Result};
 
 /// A text to write if its key still has the text before; `None` if the key is missing.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use super::{
     text::{Key, Meta},
 };
 use crate::{
-    NamespaceMetadata,
+    namespace::NamespaceMetadata,
     rules::Quarantine,
     stores::{postgres, redis},
 };

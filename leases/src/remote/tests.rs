@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
-use randflake::{Secret, layout};
+use randflake::{ErrorKind, Result, Secret, layout};
 use serde_json::json;
 
 use super::{
@@ -13,13 +13,17 @@ use super::{
     *,
 };
 use crate::{
-    Acquire, Acquired, ErrorKind, Fence, InitMode, Namespace, NamespaceMetadata, NodeLease,
-    NodeRanges, Note, Release, Released, Renew, Renewed, Result, Token,
-    protocol::{List, ReleaseDead, outcome_of},
+    namespace::{InitMode, Namespace, NamespaceMetadata},
+    node_ranges::NodeRanges,
+    note::Note,
+    protocol::{
+        Acquire, Acquired, Fence, List, NodeLease, Release, ReleaseDead, Released, Renew, Renewed,
+        outcome_of,
+    },
     row::Row,
     rules::Quarantine,
     stores::{etcd, postgres},
-    token::random_bytes,
+    token::{Token, random_bytes},
 };
 
 const NOW: i64 = 1_763_640_000;

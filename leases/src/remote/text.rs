@@ -16,8 +16,12 @@ use std::fmt;
 
 use super::hex::{hex, unhex};
 use crate::{
-    Limits, NamespaceMetadata, NodeRanges, Note, Token, namespace::STORED_FORMAT, row::Row,
-    rules::Quarantine, token,
+    namespace::{Limits, NamespaceMetadata, STORED_FORMAT},
+    node_ranges::NodeRanges,
+    note::Note,
+    row::Row,
+    rules::Quarantine,
+    token::{self, Token},
 };
 
 /// What a text is about. Ordered like its name.
@@ -197,7 +201,7 @@ mod tests {
     use randflake::Secret;
 
     use super::*;
-    use crate::Namespace;
+    use crate::namespace::Namespace;
 
     #[test]
     fn what_is_written_is_read() {

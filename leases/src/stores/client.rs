@@ -2,10 +2,8 @@
 
 use std::{fmt::Display, time::Duration};
 
-use crate::{
-    Error, ErrorKind, Result,
-    remote::{address::Address, engine::Engine},
-};
+use crate::remote::{address::Address, engine::Engine};
+use randflake::{Error, ErrorKind, Result};
 
 /// Longest wait for a server to accept a connection, and for an answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(3);

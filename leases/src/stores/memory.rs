@@ -6,15 +6,16 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use randflake::{Clock, SystemClock, bindings::ForkId};
+use randflake::{Clock, Error, Result, SystemClock, bindings::ForkId};
 
 use crate::{
-    Error, Namespace, NamespaceMetadata, NodeRanges, Result, Token,
     fork::check_threads,
     local::LocalStore,
+    namespace::{Namespace, NamespaceMetadata},
+    node_ranges::NodeRanges,
     row::Row,
     rules::{Free, LocalTransaction, Quarantine, Transaction, free_beside},
-    token::version,
+    token::{Token, version},
     written_rows::WrittenRows,
 };
 

@@ -7,6 +7,7 @@ mod client;
 pub(crate) mod etcd;
 pub(crate) mod memory;
 pub(crate) mod mysql;
+mod open;
 pub(crate) mod postgres;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 mod reconnect;

@@ -1,12 +1,10 @@
 //! When a client connects again, and runs a statement a second time.
 
-use crate::{
-    Error, Result,
-    remote::{
-        client::Client,
-        exchange::{Response, Statement},
-    },
+use crate::remote::{
+    client::Client,
+    exchange::{Response, Statement},
 };
+use randflake::{Error, Result};
 
 /// A connection that may have been idle for a long time.
 pub(super) trait Reconnect {

@@ -8,17 +8,20 @@ use std::{
     },
 };
 
-use randflake::Secret;
+use randflake::{Result, Secret};
 
 use super::WrittenRows;
 #[cfg(feature = "sqlite")]
-use crate::SqliteStore;
+use crate::stores::sqlite::SqliteStore;
 use crate::{
-    Acquire, Acquired, LeaseStore, MemoryStore, Namespace, NamespaceMetadata, NodeLease,
-    NodeRanges, Note, Release, Renew, Renewed, Result, Token,
     local::LocalStore,
-    protocol::outcome_of,
+    namespace::{Namespace, NamespaceMetadata},
+    node_ranges::NodeRanges,
+    note::Note,
+    protocol::{Acquire, Acquired, LeaseStore, NodeLease, Release, Renew, Renewed, outcome_of},
     remote::{Client as ServerClient, Protocol, RemoteStore, Response, Statement, table::Table},
+    stores::memory::MemoryStore,
+    token::Token,
 };
 
 const START: i64 = 1_763_640_000;

@@ -11,8 +11,8 @@ use std::{
 };
 
 use randflake_leases::{
-    Error, ErrorKind, Namespace, Result, Token,
-    remote::{Client, Protocol, RedisClient, RemoteStore, Response, Statement, WaitForReplicas},
+    Error, ErrorKind, Namespace, RedisClient, Result, Token,
+    remote::{Client, Protocol, RemoteStore, Response, Statement, WaitForReplicas},
 };
 use serde_json::{Value, json};
 

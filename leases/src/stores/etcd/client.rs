@@ -11,16 +11,15 @@ use ureq::{
 use zeroize::Zeroizing;
 
 use crate::{
-    Error, Result,
     remote::{
-        address::Address,
-        address::authority,
+        address::{Address, authority},
         client::Client,
         engine::Engine,
         exchange::{Response, Statement},
     },
     stores::client::{TIMEOUT, address_of, certificates, unavailable},
 };
+use randflake::{Error, Result};
 
 const SERVER: &str = "etcd";
 /// Longest answer, in bytes: room for a thousand node ids, twice over.
@@ -30,7 +29,7 @@ const LONGEST: u64 = 1 << 20;
 ///
 /// ```no_run
 /// use randflake::Secret;
-/// use randflake_leases::{Namespace, remote::{EtcdClient, Protocol, RemoteStore}};
+/// use randflake_leases::{EtcdClient, Namespace, remote::{Protocol, RemoteStore}};
 ///
 /// let client = EtcdClient::new("etcds://app:password@one.example.com:2379,two.example.com:2379")?;
 /// let namespace = Namespace::new("orders", &Secret::random())?;

@@ -4,7 +4,8 @@ use super::{
     directory,
     transaction::{ask, is, put, transact},
 };
-use crate::{Finding, Result, remote::context::Context};
+use crate::{findings::Finding, remote::context::Context};
+use randflake::Result;
 
 /// Looks at the cluster, and changes nothing.
 pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {

@@ -25,14 +25,12 @@ pub(crate) use self::examine::examine;
 #[cfg(test)]
 pub(crate) use self::transaction::unix_second_of;
 use self::transaction::{TxnResponse, get, get_range, is, put, transact};
-use crate::{
-    Result,
-    remote::{
-        context::Context,
-        step::{FreeRange, Page, Seen, Step, Write},
-        text::{Key, NODES},
-    },
+use crate::remote::{
+    context::Context,
+    step::{FreeRange, Page, Seen, Step, Write},
+    text::{Key, NODES},
 };
+use randflake::Result;
 
 /// Keys that one transaction writes or reads: etcd allows 128 operations by default, including
 /// nested ones.

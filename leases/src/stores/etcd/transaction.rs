@@ -5,13 +5,11 @@ use std::{collections::BTreeMap, time::UNIX_EPOCH};
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde_json::{Value, json};
 
-use crate::{
-    Result,
-    remote::{
-        context::Context,
-        exchange::{Response, Statement},
-    },
+use crate::remote::{
+    context::Context,
+    exchange::{Response, Statement},
 };
+use randflake::Result;
 
 pub(super) fn get(key: &str) -> Value {
     json!({"request_range": {"key": BASE64.encode(key)}})

@@ -11,7 +11,6 @@ use tokio::{
 };
 
 use crate::{
-    Result,
     remote::{
         address::Address,
         engine::Engine,
@@ -22,6 +21,7 @@ use crate::{
         reconnect::{NoResponse, Reconnect},
     },
 };
+use randflake::Result;
 
 const SERVER: &str = "MySQL";
 
@@ -33,7 +33,7 @@ const CLOSING: [u16; 4] = [1053, 1079, 1927, 4031];
 ///
 /// ```no_run
 /// use randflake::Secret;
-/// use randflake_leases::{InitMode, Namespace, remote::{MysqlClient, Protocol, RemoteStore}};
+/// use randflake_leases::{MysqlClient, InitMode, Namespace, remote::{Protocol, RemoteStore}};
 ///
 /// let client = MysqlClient::new("mysql://app:password@db.example.com/app?ssl-mode=VERIFY_IDENTITY")?;
 /// let namespace = Namespace::new("orders", &Secret::random())?;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use super::{read, run};
 use crate::{
-    Finding, Result,
+    findings::Finding,
     remote::{
         context::Context,
         exchange::{Response, Statement},
     },
 };
+use randflake::Result;
 
 /// The oldest supported versions of MySQL and of MariaDB.
 const OLDEST: [(u32, u32); 2] = [(8, 0), (10, 6)];

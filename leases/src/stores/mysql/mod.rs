@@ -20,7 +20,6 @@ use serde_json::json;
 pub use self::client::MysqlClient;
 pub(crate) use self::examine::{check_settings, examine};
 use crate::{
-    Error, Result,
     remote::{
         address::decoded,
         context::Context,
@@ -30,6 +29,7 @@ use crate::{
     },
     token::random_bytes,
 };
+use randflake::{Error, Result};
 
 /// Error: no such table.
 const NO_SUCH_TABLE: &str = "1146";

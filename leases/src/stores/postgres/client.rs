@@ -25,7 +25,6 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
-    Result,
     remote::{
         address::Address,
         engine::Engine,
@@ -36,6 +35,7 @@ use crate::{
         reconnect::{NoResponse, Reconnect},
     },
 };
+use randflake::Result;
 
 const SERVER: &str = "PostgreSQL";
 
@@ -51,7 +51,7 @@ const CANCEL_PATIENCE: Duration = Duration::from_millis(500);
 ///
 /// ```no_run
 /// use randflake::Secret;
-/// use randflake_leases::{InitMode, Namespace, remote::{PostgresClient, Protocol, RemoteStore}};
+/// use randflake_leases::{PostgresClient, InitMode, Namespace, remote::{Protocol, RemoteStore}};
 ///
 /// let client = PostgresClient::new("postgresql://app:password@db.example.com/app?sslmode=require")?;
 /// let namespace = Namespace::new("orders", &Secret::random())?;

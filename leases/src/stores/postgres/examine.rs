@@ -2,9 +2,10 @@
 
 use super::run;
 use crate::{
-    Finding, Result,
+    findings::Finding,
     remote::{context::Context, exchange::Response, step::Nonce},
 };
+use randflake::Result;
 
 /// The oldest supported version, as PostgreSQL numbers them.
 const OLDEST: u32 = 120_000;

@@ -9,15 +9,13 @@ use serde_json::{Value, json};
 #[cfg(feature = "postgres")]
 pub use self::client::PostgresClient;
 pub(crate) use self::examine::examine;
-use crate::{
-    Error, Result,
-    remote::{
-        context::Context,
-        exchange::{Response, Statement, TRIES},
-        step::{FreeRange, Nonce, Page, Seen, Step, Write, number, refused, said},
-        text::Key,
-    },
+use crate::remote::{
+    context::Context,
+    exchange::{Response, Statement, TRIES},
+    step::{FreeRange, Nonce, Page, Seen, Step, Write, number, refused, said},
+    text::Key,
 };
+use randflake::{Error, Result};
 
 /// The statements that let a role lease, and do nothing else.
 pub(crate) const GRANTS: [&str; 2] = [

@@ -7,7 +7,6 @@ use rustls::crypto::{CryptoProvider, ring};
 use zeroize::Zeroizing;
 
 use crate::{
-    Error, Result,
     remote::{
         address::Address,
         engine::Engine,
@@ -18,6 +17,7 @@ use crate::{
         reconnect::{NoResponse, Reconnect},
     },
 };
+use randflake::{Error, Result};
 
 const SERVER: &str = "Redis";
 
@@ -25,7 +25,7 @@ const SERVER: &str = "Redis";
 ///
 /// ```no_run
 /// use randflake::Secret;
-/// use randflake_leases::{InitMode, Namespace, remote::{Protocol, RedisClient, RemoteStore}};
+/// use randflake_leases::{InitMode, Namespace, RedisClient, remote::{Protocol, RemoteStore}};
 ///
 /// let client = RedisClient::new("rediss://app:password@redis.example.com:6379/0")?;
 /// let namespace = Namespace::new("orders", &Secret::random())?.max_ttl(120)?;

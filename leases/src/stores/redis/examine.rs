@@ -4,7 +4,8 @@ use super::{
     run,
     settings::{self, RedisSettings},
 };
-use crate::{Finding, Result, remote::context::Context};
+use crate::{findings::Finding, remote::context::Context};
+use randflake::Result;
 
 /// The oldest supported version.
 const OLDEST: u32 = 6;

@@ -27,15 +27,13 @@ pub(crate) use self::{
     examine::examine,
     settings::{LAST_GRANT, check_confirmed, check_settings, wait_for},
 };
-use crate::{
-    Result,
-    remote::{
-        context::Context,
-        exchange::{Response, Statement, WaitForReplicas},
-        step::{FreeRange, Nonce, Page, Seen, Step, Write, number, said, say},
-        text::Key,
-    },
+use crate::remote::{
+    context::Context,
+    exchange::{Response, Statement, WaitForReplicas},
+    step::{FreeRange, Nonce, Page, Seen, Step, Write, number, said, say},
+    text::Key,
 };
+use randflake::Result;
 
 macro_rules! lua {
     ($($file:literal),*) => { concat!($(include_str!(concat!($file, ".lua"))),*) };

@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use crate::{
-    Error, ErrorKind, Result,
-    remote::{
-        context::{ALLOW, Context},
-        exchange::{Response, Statement, WaitForReplicas},
-        step::{Seen, refused},
-    },
+use crate::remote::{
+    context::{ALLOW, Context},
+    exchange::{Response, Statement, WaitForReplicas},
+    step::{Seen, refused},
 };
+use randflake::{Error, ErrorKind, Result};
 
 /// Settings of Redis that decide whether it keeps what it has acknowledged.
 const SETTINGS: [&str; 5] =

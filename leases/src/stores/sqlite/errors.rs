@@ -5,7 +5,7 @@ use std::{fmt, io, path::Path};
 use rusqlite::{ErrorCode, ffi};
 
 use super::{SqliteStore, lock};
-use crate::{Error, ErrorKind};
+use randflake::{Error, ErrorKind};
 
 impl SqliteStore {
     pub(super) fn cannot_lock(&self, database: &Path, error: &io::Error) -> Error {

@@ -3,7 +3,7 @@
 use std::{fs::Metadata, path::Path};
 
 use super::SqliteStore;
-use crate::Finding;
+use crate::findings::Finding;
 
 /// Bytes that an operation may need beside the file, for its journal.
 #[cfg(unix)]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{SqliteStore, lock};
-use crate::{Error, ErrorKind, Result};
+use randflake::{Error, ErrorKind, Result};
 
 /// Device and inode, which `stat` reports without opening the file.
 pub(super) type FileId = (u64, u64);

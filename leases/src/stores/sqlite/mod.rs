@@ -30,7 +30,7 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, SystemClock, bindings::ForkId};
+use randflake::{Clock, Error, Result, SystemClock, bindings::ForkId};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use self::{
@@ -38,18 +38,18 @@ use self::{
     lock::FileLock,
     transaction::{Committed, SqliteTransaction},
 };
-#[cfg(doc)]
-use crate::ErrorKind;
 use crate::{
-    Error, Finding, InitMode, Limits, Namespace, Result,
     clocks::boot,
+    findings::Finding,
     fork::{ProcessLock, check_opened_in},
     local::LocalStore,
-    namespace,
+    namespace::{self, InitMode, Limits, Namespace},
     rules::{self, LocalTransaction},
     token::random_bytes,
     written_rows::WrittenRows,
 };
+#[cfg(doc)]
+use randflake::ErrorKind;
 
 /// Marks a SQLite file as a store of leases: "RFLK".
 const APPLICATION_ID: i32 = 0x5246_4c4b;

@@ -3,7 +3,7 @@
 use std::{io, path::Path};
 
 use super::SqliteStore;
-use crate::{Error, ErrorKind, Result};
+use randflake::{Error, ErrorKind, Result};
 
 impl SqliteStore {
     pub(super) fn check_file_system(&self, database: &Path) -> Result<()> {
@@ -92,7 +92,7 @@ fn network_file_system(_path: &Path) -> io::Result<Option<&'static str>> {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use crate::Namespace;
+    use crate::namespace::Namespace;
 
     #[test]
     fn network_file_systems_are_recognised_by_their_magic_number() {

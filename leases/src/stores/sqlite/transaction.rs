@@ -9,11 +9,12 @@ use rusqlite::{
 
 use super::{Failure, SqliteStore};
 use crate::{
-    Limits, NamespaceMetadata, NodeRanges, Note, Token,
-    namespace::STORED_FORMAT,
+    namespace::{Limits, NamespaceMetadata, STORED_FORMAT},
+    node_ranges::NodeRanges,
+    note::Note,
     row::Row,
     rules::{Free, LocalTransaction, Quarantine, Transaction, free_beside},
-    token::version,
+    token::{Token, version},
     written_rows::WrittenRows,
 };
 
