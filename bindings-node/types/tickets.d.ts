@@ -168,8 +168,11 @@ export class DatedTickets {
    *   characters.
    * @throws {RandflakeError} `INVALID_ARGUMENT`
    * @example
-   * const options = { period: 'day', timeZone: 'Europe/Berlin', prefix: 'INV-' }
-   * const invoices = new DatedTickets('/var/lib/shop/ids.db', 'invoices', options)
+   * const invoices = new DatedTickets('/var/lib/shop/ids.db', 'invoices', {
+   *   period: 'day',
+   *   timeZone: 'Europe/Berlin',
+   *   prefix: 'INV-',
+   * })
    * const number = await invoices.generate() // 'INV-20261125-000001', the first of a day
    */
   constructor(
