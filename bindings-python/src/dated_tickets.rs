@@ -65,6 +65,7 @@ impl DatedTickets {
 
 #[pymethods]
 impl DatedTickets {
+    #[allow(clippy::too_many_arguments, reason = "as many as in Python")]
     #[new]
     #[pyo3(
         signature = (
