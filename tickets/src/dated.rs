@@ -65,7 +65,7 @@ impl FromStr for Period {
 /// use randflake_tickets::{DateForm, Period};
 ///
 /// let form = DateForm::new(Period::Day).prefix("INV-")?.digits(6)?.time_zone("Europe/Berlin")?;
-/// let date = form.date_at(1795645800)?; // 2026-11-25 23:30 in UTC
+/// let date = form.date_at(1795649400)?; // 2026-11-25 23:30 in UTC
 /// assert_eq!(form.text(&date, 42), "INV-20261126-000042");
 /// assert_eq!(form.counter("invoices", &date), "invoices/20261126");
 /// # Ok::<(), randflake::Error>(())

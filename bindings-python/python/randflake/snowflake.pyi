@@ -1,7 +1,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime as _datetime
 from typing import (
-    Any,
     Literal,
     Self,
     SupportsIndex,
@@ -434,7 +433,7 @@ class Layout:
         """
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
-    def __getnewargs_ex__(self) -> tuple[tuple[str, ...], dict[str, Any]]: ...
+    def __getnewargs__(self) -> tuple[str]: ...
 
 @final
 class RawParts:

@@ -5,8 +5,8 @@ use std::{collections::HashSet, fs};
 use randflake_vectors::{checked_in, directory, distribution, files, picture};
 use serde_json::Value;
 
-/// URLs of stores, which no other implementation reads.
-const WRITTEN_BY_HAND: [&str; 1] = ["stores.json"];
+/// URLs of stores, and texts of layouts, which no other implementation reads.
+const WRITTEN_BY_HAND: [&str; 2] = ["stores.json", "layout_texts.json"];
 
 #[test]
 fn are_fresh() {
