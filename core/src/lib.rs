@@ -55,6 +55,7 @@ mod boundary_flake;
 mod buffer;
 mod cloak;
 mod clock;
+mod codes;
 mod error;
 mod fork;
 mod format;
@@ -80,6 +81,7 @@ pub use crate::{
     boundary_flake::BoundaryFlake,
     cloak::Cloak,
     clock::{Clock, SystemClock},
+    codes::{Codes, CodesBuilder},
     error::{Error, ErrorKind, Result},
     fork::after_restore,
     format::Format,

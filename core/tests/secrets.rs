@@ -29,7 +29,9 @@ mod linux {
     };
 
     use hkdf::Hkdf;
-    use randflake::{Cloak, Clock, Id, Inspector, Lease, NodeIds, Randflake, Secret, SystemClock};
+    use randflake::{
+        Cloak, Clock, Codes, Id, Inspector, Lease, NodeIds, Randflake, Secret, SystemClock,
+    };
     use sha2::Sha256;
 
     pub(crate) const CHILD: &str = "RANDFLAKE_TEST_SECRETS";
@@ -64,12 +66,16 @@ mod linux {
         let cloak = Cloak::new(&secret, LABEL);
         cloak.hide_in_place(&mut [7; 100]);
         assert_eq!(cloak.clone().reveal(cloak.hide(7)), 7);
+        let codes = Codes::builder(&secret, LABEL).check(2).build().expect("codes");
+        let code = codes.clone().encode(7).expect("a code");
+        assert_eq!(codes.decode(&code), Ok(7));
+        assert!(codes.decode("00000000").is_err(), "an error knows nothing either");
         let inspector = Inspector::new(&secret);
         let mut raws = ids.map(i64::from);
         inspector.clone().inspect_many(&raws.clone(), &mut raws, &mut [0; 200], &mut [0; 200]);
         hint::black_box(secret.hmac(&[b"fingerprint"]));
         let (copy, weakness) = (secret.clone(), secret.weakness());
-        let moved = vec![Box::new((flakes, cloak, inspector, copy, secret))];
+        let moved = vec![Box::new((flakes, cloak, codes, inspector, copy, secret))];
         hint::black_box((&moved, weakness));
 
         say("held");
@@ -90,10 +96,13 @@ mod linux {
         File::open("/dev/urandom")
             .and_then(|mut file| file.read_exact(&mut secret))
             .expect("random");
-        let mut cloak_key = [0; Secret::BYTES];
-        Hkdf::<Sha256>::new(None, &secret)
-            .expand_multi_info(&[b"randflake cloak v1", LABEL.as_bytes()], &mut cloak_key)
-            .expect("short");
+        let mut keys = Keys { secret, cloak: [0; 16], codes: [0; 32] };
+        let derived = Hkdf::<Sha256>::new(None, &secret);
+        let mut derive = |purpose: &str, key: &mut [u8]| {
+            derived.expand_multi_info(&[purpose.as_bytes(), LABEL.as_bytes()], key).expect("short");
+        };
+        derive("randflake cloak v1", &mut keys.cloak);
+        derive("randflake codes v1", &mut keys.codes);
 
         let this = env::current_exe().expect("a path");
         let mut command = Command::new(this);
@@ -108,14 +117,20 @@ mod linux {
         };
         to_child.write_all(&secret).expect("a reader");
         says("held");
-        let held = found(&child, &secret, &cloak_key).expect("memory that can be read");
+        let held = found(&child, &keys).expect("memory that can be read");
         to_child.write_all(&[0]).expect("a reader");
         says("dropped");
-        let dropped = found(&child, &secret, &cloak_key).expect("memory that can be read");
+        let dropped = found(&child, &keys).expect("memory that can be read");
         to_child.write_all(&[0]).expect("a reader");
         assert!(child.wait().expect("an end").success());
 
-        for what in ["secret", "round keys", "round keys of the cloak"] {
+        let mut known = vec!["secret", "round keys", "round keys of the cloak"];
+        // Where AES is in the processor, the schedule begins with the key.
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("aes") {
+            known.push("key of the codes");
+        }
+        for what in known {
             assert!(
                 held.iter().any(|found| found.starts_with(what)),
                 "{what} while held: {held:?}"
@@ -124,11 +139,20 @@ mod linux {
         assert!(dropped.is_empty(), "{dropped:#?}");
     }
 
+    struct Keys {
+        secret: [u8; 16],
+        cloak: [u8; 16],
+        codes: [u8; 32],
+    }
+
     /// Returns which parts of the secret and its keys are in the writable memory of a process, and
     /// where.
-    fn found(child: &Child, secret: &[u8; 16], cloak_key: &[u8; 16]) -> io::Result<Vec<String>> {
-        let mut needles = needles("secret", "round keys", secret);
-        needles.extend(self::needles("key of the cloak", "round keys of the cloak", cloak_key));
+    fn found(child: &Child, keys: &Keys) -> io::Result<Vec<String>> {
+        let mut needles = needles("secret", "round keys", &keys.secret);
+        needles.extend(self::needles("key of the cloak", "round keys of the cloak", &keys.cloak));
+        for part in keys.codes.as_chunks().0 {
+            needles.push(("key of the codes".to_owned(), *part));
+        }
         let maps = fs::read_to_string(format!("/proc/{}/maps", child.id()))?;
         let memory = File::open(format!("/proc/{}/mem", child.id()))?;
         let mut found = Vec::new();
