@@ -2,6 +2,7 @@
 
 const generators = require('./lib/generators.js')
 const { Cloak } = require('./lib/cloak.js')
+const { Codes } = require('./lib/codes.js')
 const { Inspector } = require('./lib/inspector.js')
 const { BoundaryFlake, Layout } = require('./lib/layouts.js')
 const { decodeStrings, encodeStrings } = require('./lib/bulk.js')
@@ -30,6 +31,7 @@ module.exports.fenceTickets = operators.fenceTickets
 module.exports.listTickets = operators.listTickets
 module.exports.showTickets = operators.showTickets
 module.exports.Cloak = Cloak
+module.exports.Codes = Codes
 module.exports.BoundaryFlake = onlyWithNew(BoundaryFlake)
 module.exports.RandflakeError = native.RandflakeError
 module.exports.encodeString = native.encodeString

@@ -12,6 +12,16 @@ export interface Hiding {
   reveal(hidden: bigint): bigint
 }
 
+/** Makes codes of numbers: `Codes` of `randflake`, or anything that does the same. */
+export interface Coding {
+  /** A regular expression for what {@link decode} reads: `^`, then the symbols, then `$`. */
+  readonly pattern: string
+  /** Takes an unsigned 64-bit bigint. */
+  encode(number: bigint): string
+  /** Undoes {@link encode}. */
+  decode(code: string): bigint
+}
+
 /**
  * How the ids of a column look outside: in JSON and in URLs. Without options, as
  * {@link encodeString} writes them.
@@ -26,15 +36,20 @@ export class TextForm {
    * @param options `prefix`: what comes before an underscore and the id, so that a text shows what
    *   it identifies: 1 to 63 of the characters a-z and _, neither beginning nor ending with an
    *   underscore, as in TypeID. `cloak`: hides the number, so that the number inside can be
-   *   sortable, such as a Snowflake.
+   *   sortable, such as a Snowflake. `codes`, in place of a cloak: makes codes of the numbers 0 to
+   *   capacity - 1.
    * @throws an `Error` with the code `INVALID_ARGUMENT`
    */
   constructor(options?: {
     readonly prefix?: string | undefined
     readonly cloak?: Hiding | undefined
+    readonly codes?: Coding | undefined
   })
 
-  /** A regular expression that matches exactly the texts of this form, for JSON schemas. */
+  /**
+   * A regular expression that matches exactly the texts of this form, for JSON schemas. With codes, it
+   * also matches texts whose check is wrong.
+   */
   readonly pattern: string
 
   /**
@@ -46,7 +61,7 @@ export class TextForm {
   encode(id: bigint): string
 
   /**
-   * Returns the id of a text, which must be exactly as {@link encode} writes it.
+   * Returns the id of a text, which must be exactly as {@link encode} writes it, or as codes read it.
    *
    * @throws an `Error` with the code `INVALID_ID`
    */

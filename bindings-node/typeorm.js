@@ -55,6 +55,12 @@ function id(options) {
   if (asBigint && others.form !== undefined) {
     throw invalidArgument('ids are bigints in an entity or have a form; leave out form or asBigint')
   }
+  // TypeORM passes what it has read again, and would take a code of digits for another number.
+  if (form.pattern.startsWith('^[')) {
+    throw invalidArgument(
+      "codes need a prefix with TypeORM: new TextForm({ prefix: 'order', codes })",
+    )
+  }
   const isText = (value) => !asBigint && typeof value === 'string'
   const shown = new Set()
   /** Whether `from` has returned it: TypeORM passes what it reads again after an INSERT twice. */

@@ -116,6 +116,7 @@ module.exports = {
   decryptMany,
   encodeStrings,
   encryptMany,
+  faultOf,
   mustBeDone,
   newIds,
   workerIsEnding,

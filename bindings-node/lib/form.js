@@ -16,9 +16,10 @@ function formOf(options = {}) {
   throw Object.assign(new Error(message), { code: 'INVALID_ARGUMENT' })
 }
 
-/** Returns how a text of a form looks. */
-function exampleOf({ pattern }) {
-  return `${pattern.slice(1, pattern.indexOf('('))}3vgoe12ccb8gh`
+/** Says how a text of a form looks. No code is shown, since it would be somebody's. */
+function lookOf({ pattern }) {
+  const start = pattern.indexOf('(')
+  return start < 0 ? `that matches ${pattern}` : `such as ${pattern.slice(1, start)}3vgoe12ccb8gh`
 }
 
-module.exports = { exampleOf, formOf }
+module.exports = { formOf, lookOf }

@@ -2,7 +2,7 @@
 
 // Ids in schemas of zod: text outside, bigint inside.
 
-const { exampleOf, formOf } = require('./form.js')
+const { formOf, lookOf } = require('./form.js')
 
 /** Returns `id` with a copy of zod: its module, or what `require` returns. */
 module.exports = (z) =>
@@ -13,7 +13,7 @@ module.exports = (z) =>
       throw Object.assign(new Error(message), { code: 'INVALID_ARGUMENT' })
     }
     const form = formOf(options)
-    const expected = `Invalid id: expected text such as ${exampleOf(form)}`
+    const expected = `Invalid id: expected text ${lookOf(form)}`
     const error = ({ input }) =>
       typeof input === 'number' ? `${expected}; a number may have been rounded` : expected
     const text = z.string({ error }).regex(new RegExp(form.pattern), { error })
@@ -22,7 +22,15 @@ module.exports = (z) =>
     // JSON an id is its text.
     number._zod.toJSONSchema = () => ({ type: 'string', pattern: form.pattern })
     return z.codec(text, number, {
-      decode: (given) => form.decode(given),
+      decode(given, context) {
+        try {
+          return form.decode(given)
+        } catch {
+          // A code whose check is wrong; the pattern has refused all else.
+          context.issues.push({ code: 'custom', message: expected, input: given })
+          return z.NEVER
+        }
+      },
       encode: (given) => form.encode(given),
     })
   }

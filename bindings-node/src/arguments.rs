@@ -102,6 +102,11 @@ pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
     parsed.unwrap_or_else(|| Err(bindings::invalid_secret(value.type_name())))
 }
 
+/// Takes the purpose of a key.
+pub(crate) fn label(value: Value<'_>) -> Result<String> {
+    value.as_unicode().ok_or_else(|| invalid("the label", "a string of Unicode text", value))
+}
+
 /// Takes the node ids that a namespace leases.
 pub(crate) fn leased_nodes(value: Value<'_>) -> Result<NodeRanges> {
     value.read_text(str::parse).unwrap_or_else(|| {

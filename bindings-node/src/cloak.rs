@@ -13,10 +13,7 @@ use crate::{
 pub fn create_cloak<'call>(secret: Value<'call>, label: Value<'call>) -> Outcome<Value<'call>> {
     outcome(|| {
         let secret = arguments::secret(secret)?;
-        let text = label.as_unicode();
-        let text =
-            text.ok_or_else(|| arguments::invalid("the label", "a string of Unicode text", label))?;
-        label.js().own(Cloak::new(&secret, &text))
+        label.js().own(Cloak::new(&secret, &arguments::label(label)?))
     })
 }
 

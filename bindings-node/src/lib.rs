@@ -13,6 +13,7 @@ mod boundary_flake;
 mod cloak;
 mod clock;
 mod closing;
+mod codes;
 mod command;
 mod dated_tickets;
 mod environment;

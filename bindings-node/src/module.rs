@@ -12,6 +12,7 @@ use randflake::{Result, Secret, bindings::ForkId};
 use crate::{
     arguments, cloak,
     closing::Closing,
+    codes,
     environment::{self, Environment},
     ffi::{self, Js, Outcome, Value, outcome},
     generator, inspector, layout, text,
@@ -60,6 +61,9 @@ fn functions<'call>(js: Js<'call>, environment: &Environment) -> Result<Value<'c
         function!(c"hide", cloak::hide),
         function!(c"hideString", cloak::hide_string),
         function!(c"reveal", cloak::reveal),
+        function!(c"lastCoded", codes::last_coded),
+        function!(c"encodeCode", codes::encode_code),
+        function!(c"decodeCode", codes::decode_code),
         function!(c"encodeString", text::encode_string),
         function!(c"decodeString", text::decode_string),
         function!(c"encodeStrings", text::encode_strings),

@@ -8,7 +8,7 @@ const libsql = require('@libsql/client')
 const mysql = require('mysql2/promise')
 const { Pool } = require('pg')
 const postgres = require('postgres')
-const { Cloak, decodeString, Layout, Randflake, Snowflake } = require('../index.js')
+const { Cloak, Codes, decodeString, Layout, Randflake, Snowflake } = require('../index.js')
 const { TextForm } = require('../text.js')
 const columnsWith = require('../lib/drizzle-id.js')
 const { servers } = require('./servers.js')
@@ -405,6 +405,21 @@ function describeColumns(installed, kind, startedNow) {
     const read = columns.map((column) => column.mapFromDriverValue('5'))
     const text = form.encode(5n)
     assert.deepEqual(read, [5n, 5n, text, text, text, 5n, 5n])
+  })
+
+  test(`${installed}: codes are texts`, () => {
+    const codes = new Codes(SECRET, 'posts', { length: 6 })
+    const { b } = table('t', { b: id({ form: new TextForm({ codes }) }) })
+    for (const number of [0n, 1n, 999_999n]) {
+      const code = codes.encode(number)
+      for (const read of [String(number), Number(number), number]) {
+        assert.equal(b.mapFromDriverValue(read), code)
+      }
+      assert.equal(b.mapToDriverValue(code), number)
+    }
+    for (const wrong of ['', '12345', 'abcdef', 1n]) {
+      assert.throws(() => b.mapToDriverValue(wrong), { code: 'INVALID_ID' })
+    }
   })
 
   test(`${installed}: drizzle-zod knows what an id is`, () => {

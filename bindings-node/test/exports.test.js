@@ -57,6 +57,7 @@ test('the declarations name exactly the methods of each class', () => {
     'Snowflake',
     'Tickets',
     'Cloak',
+    'Codes',
     'BoundaryFlake',
   ]
   for (const name of classes) {
@@ -103,7 +104,7 @@ test('the examples in the declarations give what they say', () => {
     const checked = code.replace(claim, 'assert.deepEqual($1, $2)')
     new Function('assert', ...Object.keys(randflake), checked)(assert, ...Object.values(randflake))
   }
-  assert.equal(examples.length, 8)
+  assert.equal(examples.length, 9)
 })
 
 test('the declarations name exactly the codes that all languages share', () => {

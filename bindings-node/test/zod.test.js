@@ -2,15 +2,18 @@
 
 const assert = require('node:assert/strict')
 const { suite, test } = require('node:test')
-const { Cloak, decodeString } = require('../index.js')
+const { Cloak, Codes, decodeString } = require('../index.js')
 const { TextForm } = require('../text.js')
 const idWith = require('../lib/zod-id.js')
 
-const cloak = new Cloak('dffd6021bb2bd5b0af676290809ec3a5', 'orders.id')
+const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
+const ALL_BITS = { length: 13, alphabet: 'crockford' }
+const cloak = new Cloak(SECRET, 'orders.id')
 const FORMS = {
   plain: undefined,
   prefix: new TextForm({ prefix: 'order' }),
   cloak: new TextForm({ prefix: 'order', cloak }),
+  codes: new TextForm({ codes: new Codes(SECRET, 'orders', ALL_BITS) }),
 }
 const IDS = [decodeString('1234567890123'), -1n, 0n, 2n ** 63n - 1n, -(2n ** 63n)]
 
@@ -78,7 +81,8 @@ for (const installed of ['zod', 'zod-4-1']) {
         const example = form.encode(0n).startsWith('order_')
           ? 'order_3vgoe12ccb8gh'
           : '3vgoe12ccb8gh'
-        const message = `Invalid id: expected text such as ${example}`
+        const look = name === 'codes' ? `that matches ${form.pattern}` : `such as ${example}`
+        const message = `Invalid id: expected text ${look}`
         const bare = form.encode(1n).replace(/^order_/, '')
         const wrong = [
           '',
@@ -105,6 +109,18 @@ for (const installed of ['zod', 'zod-4-1']) {
         }
       })
     }
+
+    test('a code whose check is wrong is an issue, which shows no code', () => {
+      const form = new TextForm({ codes: new Codes(SECRET, 'orders', { check: 3 }) })
+      const message = 'Invalid id: expected text that matches ^[0-9]{8}$'
+      const { success, error } = z.object({ id: id({ form }) }).safeParse({ id: '12345678' })
+      assert.equal(success, false)
+      assert.deepEqual(
+        error.issues.map((issue) => [issue.path, issue.message]),
+        [[['id'], message]],
+      )
+      assert.equal(id({ form }).parse(form.encode(7n)), 7n)
+    })
 
     test('every path of the table in the guide', () => {
       const form = FORMS.prefix

@@ -149,6 +149,96 @@ export class Cloak {
   revealInPlace(hidden: BigInt64Array): void
 }
 
+/** What {@link Codes} are like. */
+export interface CodesOptions {
+  /**
+   * How many symbols a code has, 4 to 24; 8 unless set. There must be at least a million texts of
+   * that length, so 6 digits are the fewest.
+   */
+  length?: number | undefined
+  /**
+   * The symbols; `digits` unless set. `crockford`: 0-9 and A-Z without I, L, O and U; it reads O as
+   * 0, and I and L as 1. `letters`: A-Z without A, E, I, O, U and Y, so that codes contain no words.
+   * Or 10 to 62 ASCII letters and digits of your own, each once.
+   */
+  alphabet?: 'digits' | 'crockford' | 'letters' | (string & {}) | undefined
+  /**
+   * How many of the symbols are a check, 0 to length - 1; 0 unless set. A guess is a code with a
+   * probability of 1 in alphabet.length ** check.
+   */
+  check?: number | undefined
+}
+
+/**
+ * Turns the numbers 0, 1, 2 and so on into codes of a fixed length, and back: vouchers, order
+ * numbers, invitations, which people type.
+ *
+ * The codes look random. Each number has one code and each code at most one number, so nothing
+ * collides. The numbers come from a counter of yours, such as `Tickets` or a sequence of the
+ * database. A code is not a permission: whoever guesses one has one.
+ *
+ * Its properties are frozen.
+ *
+ * @example
+ * const codes = new Codes('dffd6021bb2bd5b0af676290809ec3a5', 'orders')
+ * codes.encode(1n) // '86483743'
+ * codes.decode('86483743') // 1n
+ */
+export class Codes {
+  /**
+   * @param secret 16 bytes, or 32 hex digits in either case. May also be the secret of a
+   *   {@link Randflake}, whose ids use a key of their own.
+   * @param label the purpose, such as `vouchers`: another label is another key. Use one label for one
+   *   kind of code.
+   * @throws {RandflakeError} `INVALID_SECRET`, `INVALID_ARGUMENT`
+   */
+  constructor(secret: Uint8Array | string, label: string, options?: CodesOptions)
+
+  /** How many symbols a code has. */
+  readonly length: number
+  /** The symbols, in the order of their values. */
+  readonly alphabet: string
+  /** How many of the symbols are a check. */
+  readonly check: number
+  /** How many numbers have codes: alphabet.length ** (length - check), at most 2^64. */
+  readonly capacity: bigint
+  /** A regular expression for what `decode` reads, except that most texts have a wrong check. */
+  readonly pattern: string
+
+  /**
+   * Returns the code of a number.
+   *
+   * @param number 0n to capacity - 1n.
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  encode(number: bigint): string
+
+  /**
+   * Returns the codes of many numbers.
+   *
+   * @throws {RandflakeError} `INVALID_ID`, with the index, for what {@link encode} refuses;
+   *   `INVALID_ARGUMENT` for anything that is not an array.
+   */
+  encodeMany(numbers: BigInt64Array | BigUint64Array | readonly bigint[]): string[]
+
+  /**
+   * Returns the number of a code.
+   *
+   * @param code of this length. If the alphabet has no letter in both cases, either case is read.
+   *   Spaces and hyphens are refused.
+   * @throws {RandflakeError} `INVALID_ID`, also for a check that is not right.
+   */
+  decode(code: string): bigint
+
+  /**
+   * Returns the numbers of many codes.
+   *
+   * @throws {RandflakeError} `INVALID_ID`, with the index, for what {@link decode} refuses;
+   *   `INVALID_ARGUMENT` for anything that is not an array.
+   */
+  decodeMany(codes: readonly string[]): bigint[]
+}
+
 /**
  * An id of Boundary's flake, of 128 bits: time, network address of the worker, sequence. For
  * reading and converting such ids; this package does not generate them.

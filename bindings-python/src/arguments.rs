@@ -170,6 +170,12 @@ pub(crate) fn warn_if_weak(py: Python<'_>, secret: &Secret, stack_level: i32) ->
 }
 
 argument!(
+    /// The purpose of a key.
+    Label(String),
+    |object| text(object, "label")
+);
+
+argument!(
     /// The name of a namespace.
     NamespaceName(String),
     |object| text(object, "namespace")

@@ -1,9 +1,8 @@
 use pyo3::{prelude::*, types::PyList};
 
 use crate::{
-    arguments::{AnyId, AnySecret, Raw},
+    arguments::{AnyId, AnySecret, Label, Raw},
     bulk,
-    convert::{argument, text},
     errors::not_to_be_copied,
     text::Text,
 };
@@ -80,9 +79,3 @@ impl Cloak {
         ))
     }
 }
-
-argument!(
-    /// The purpose of a cloak.
-    Label(String),
-    |object| text(object, "label")
-);

@@ -34,6 +34,7 @@ mod changes;
 mod client;
 mod cloak;
 mod clock;
+mod codes;
 mod command;
 mod convert;
 mod dated_tickets;
@@ -89,6 +90,7 @@ mod _randflake {
         client::address_of,
         cloak::Cloak,
         clock::ChangeableClock,
+        codes::Codes,
         command::main,
         dated_tickets::DatedTickets,
         generator::Generator,

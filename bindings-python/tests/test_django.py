@@ -45,6 +45,7 @@ from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 from django.views.debug import technical_500_response
 from randflake import (
+    Codes,
     InvalidArgumentError,
     InvalidTypeError,
     RandflakeError,
@@ -58,6 +59,7 @@ from randflake.django import RandflakeField, generator, new_id
 from randflake.rest_framework import IdsAsText
 from randflake.testing import FakeRandflake
 from randflake.text import TextForm
+from rest_framework import serializers as rest_serializers
 from rest_framework.serializers import (
     ListField,
     ModelSerializer,
@@ -67,6 +69,7 @@ from rest_framework.serializers import (
 from shop.models import CLOAK, LAYOUT, SECRET, Gift, Note, Order, Post, Remark, User
 from shop.urls import OrderForm, OrderSerializer, PostConverter, PostSerializer, UserConverter
 
+CODES = Codes(SECRET, "orders", check=3)
 DIGITS = decode_string("1234567890123")
 """The id of a text that looks like a number."""
 
@@ -544,9 +547,26 @@ def test_wrong_declarations_are_refused() -> None:
             randflake.rest_framework.RandflakeField(form=form)  # type: ignore[arg-type]
         with pytest.raises(InvalidTypeError, match="form must be a TextForm"):
             RandflakeField(form=form)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="pass as default"):
-        RandflakeField(primary_key=True, form=TextForm(cloak=CLOAK))
-    assert not RandflakeField(form=TextForm(cloak=CLOAK)).has_default()
+    for hides in (TextForm(cloak=CLOAK), TextForm(codes=CODES)):
+        with pytest.raises(InvalidArgumentError, match="pass as default"):
+            RandflakeField(primary_key=True, form=hides)
+        assert not RandflakeField(form=hides).has_default()
+
+
+def test_codes_are_the_text_of_a_field() -> None:
+    field = RandflakeField(form=TextForm(codes=CODES))
+    code = CODES.encode(7)
+    assert field.to_python(code) == field.from_db_value(7) == code
+    prepared = field.get_prep_value(code)
+    assert prepared is not None
+    assert int(prepared) == 7
+    shown = randflake.rest_framework.RandflakeField(form=TextForm(codes=CODES))
+    assert shown.to_internal_value(code) == shown.to_representation(7) == code
+    for wrong in ("12345678", "1234567", "", "x" * 8):
+        with pytest.raises(ValidationError):
+            field.to_python(wrong)
+        with pytest.raises(rest_serializers.ValidationError):
+            shown.to_internal_value(wrong)
 
 
 def test_a_migration_has_neither_form_nor_secret() -> None:

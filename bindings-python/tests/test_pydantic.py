@@ -33,6 +33,7 @@ from pydantic import (
 )
 from randflake import (
     Cloak,
+    Codes,
     InvalidArgumentError,
     InvalidTypeError,
     decode_string,
@@ -59,6 +60,7 @@ FORMS = [
     TextForm("post"),
     TextForm(cloak=Cloak(SECRET, "post.id")),
     TextForm("post", cloak=Cloak(SECRET, "post.id")),
+    TextForm("post", codes=Codes(SECRET, "post.id", 13, "crockford")),
 ]
 PATTERN = TextForm().pattern
 

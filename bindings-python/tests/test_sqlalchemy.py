@@ -20,6 +20,7 @@ from alembic.operations.ops import UpgradeOps
 from conftest import OTHER_SECRET, ROOT, SECRET, named, run_python
 from randflake import (
     Cloak,
+    Codes,
     InvalidArgumentError,
     InvalidTypeError,
     Layout,
@@ -83,6 +84,7 @@ TYPES: list[IdType] = [
     IdType(as_text=True),
     IdType(TextForm("post")),
     IdType(TextForm(cloak=Cloak(SECRET, "post.id"))),
+    IdType(TextForm(codes=Codes(SECRET, "post.id", 13, "crockford"))),
     IdType(FORM),
 ]
 of_each_type = pytest.mark.parametrize("id_type", TYPES, ids=repr)

@@ -108,9 +108,9 @@ def test_forms_are_equal_by_prefix_and_cloak() -> None:
 
 
 def test_shows_no_secret() -> None:
-    assert repr(TextForm()) == "TextForm(prefix=None, cloak=None)"
+    assert repr(TextForm()) == "TextForm(prefix=None, cloak=None, codes=None)"
     form = TextForm("user", cloak=Cloak(SECRET, "users.id"))
-    assert repr(form) == "TextForm(prefix='user', cloak=<randflake.Cloak>)"
+    assert repr(form) == "TextForm(prefix='user', cloak=<randflake.Cloak>, codes=None)"
 
 
 def test_never_changes_and_so_is_its_own_copy() -> None:

@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
+    codes::CodesCommand,
     completions::Completions,
     convert::{Number, Text},
     generate::Generate,
@@ -56,6 +57,8 @@ Examples:
     Number(Number),
     Hide(Hide),
     Reveal(Reveal),
+    #[command(subcommand)]
+    Codes(CodesCommand),
     Sql(Sql),
     #[command(subcommand)]
     Layout(Layouts),

@@ -23,7 +23,7 @@ pub(crate) enum IdFormat {
 const LONGEST_HEADER: usize = 10;
 
 /// What the input contains other than ids.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct InputArguments {
     /// Reads the input as CSV, and the ids in this column: its name in the first
     /// line, or its number from 1
@@ -33,6 +33,26 @@ pub(crate) struct InputArguments {
     /// Skips the first line of the input, which has names of columns
     #[arg(long)]
     skip_header: bool,
+
+    /// What consists of these symbols names no column.
+    #[arg(skip)]
+    symbols: String,
+}
+
+impl InputArguments {
+    /// Adds the symbols of codes, which may look like the name of a column.
+    pub(crate) fn with_symbols(&self, symbols: &str) -> Self {
+        Self { symbols: symbols.to_owned(), ..self.clone() }
+    }
+
+    /// Returns whether a line names a column: many names, such as `id` and `code`, are ids in the
+    /// text form.
+    fn is_header(&self, line: &str) -> bool {
+        !line.is_empty()
+            && line.len() <= LONGEST_HEADER
+            && line.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+            && !line.chars().all(|symbol| self.symbols.contains(symbol))
+    }
 }
 
 /// What is done with the ids of an input, in their order.
@@ -81,16 +101,14 @@ pub(crate) fn each(
     let mut out = output::stdout();
     let mut all = Ids { prefix, has_failed: false };
     if let Some(column) = &input.column {
-        let mut rows = Rows::open(column, input.skip_header)?;
+        let mut rows = Rows::open(column, input)?;
         while let Some((id, is_header)) = rows.next()? {
             if !id.is_empty() {
                 all.one(&id, is_header, &mut out, &mut write)?;
             }
         }
     } else if ids.is_empty() {
-        lines(input.skip_header, |id, is_header| {
-            all.one(id, is_header, &mut out, &mut write).map(drop)
-        })?;
+        lines(input, |id, is_header| all.one(id, is_header, &mut out, &mut write).map(drop))?;
     }
     for id in ids {
         all.one(id, false, &mut out, &mut write)?;
@@ -112,7 +130,7 @@ pub(crate) fn convert(
     };
     let mut out = output::stdout();
     let mut all = Ids { prefix, has_failed: false };
-    let mut rows = Rows::open(column, input.skip_header)?;
+    let mut rows = Rows::open(column, input)?;
     rows.header.as_ref().map_or(Ok(()), |names| write_row(&mut out, names))?;
     while let Some((id, is_header)) = rows.next()? {
         if id.is_empty() {
@@ -139,7 +157,8 @@ fn write_row(out: &mut dyn Write, row: &StringRecord) -> Result<(), Failure> {
 }
 
 /// The rows of CSV in the standard input.
-struct Rows {
+struct Rows<'a> {
+    input: &'a InputArguments,
     reader: csv::Reader<Stdin>,
     /// The names of the columns, if there are any.
     header: Option<StringRecord>,
@@ -149,15 +168,21 @@ struct Rows {
     is_first: bool,
 }
 
-impl Rows {
+impl<'a> Rows<'a> {
     /// Finds the column.
-    fn open(column: &str, has_header: bool) -> Result<Self, Failure> {
+    fn open(column: &str, input: &'a InputArguments) -> Result<Self, Failure> {
         let reader =
             ReaderBuilder::new().has_headers(false).flexible(true).from_reader(io::stdin());
-        let mut rows =
-            Self { reader, header: None, column: 0, row: StringRecord::new(), is_first: true };
+        let mut rows = Self {
+            input,
+            reader,
+            header: None,
+            column: 0,
+            row: StringRecord::new(),
+            is_first: true,
+        };
         let number = column.parse::<usize>().ok();
-        if has_header || number.is_none() {
+        if input.skip_header || number.is_none() {
             let mut names = StringRecord::new();
             rows.reader.read_record(&mut names).map_err(|error| unreadable(&error))?;
             rows.header = Some(names);
@@ -202,7 +227,8 @@ impl Rows {
                 ),
             ));
         };
-        let is_header = std::mem::replace(&mut self.is_first, false) && is_header(id.trim());
+        let is_header =
+            std::mem::replace(&mut self.is_first, false) && self.input.is_header(id.trim());
         Ok(Some((id.trim().to_owned(), is_header)))
     }
 }
@@ -210,7 +236,7 @@ impl Rows {
 /// Does something for each line of the standard input, and says whether it looks like the name of a
 /// column.
 fn lines(
-    has_header: bool,
+    input: &InputArguments,
     mut one: impl FnMut(&str, bool) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let stdin = io::stdin();
@@ -228,8 +254,8 @@ fn lines(
         }
         if !is_first {
             one(&id, false)?;
-        } else if !has_header {
-            one(&id, is_header(&id))?;
+        } else if !input.skip_header {
+            one(&id, input.is_header(&id))?;
         }
         is_first = false;
     }
@@ -239,13 +265,6 @@ fn lines(
 #[cold]
 fn unreadable(error: &dyn Display) -> Failure {
     usage(Wrong::Io, format_args!("cannot read the ids from standard input: {error}"))
-}
-
-/// Returns whether a line names a column: many names, such as `id` and `code`, are ids in the text form.
-fn is_header(line: &str) -> bool {
-    !line.is_empty()
-        && line.len() <= LONGEST_HEADER
-        && line.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
 }
 
 fn without_prefix<'a>(id: &'a str, prefix: Option<&str>, is_header: bool) -> Result<&'a str> {

@@ -18,6 +18,7 @@
 // serve`, which cargo's program alone has, takes signals.
 
 mod arguments;
+mod codes;
 mod completions;
 mod confirmation;
 mod convert;
@@ -101,6 +102,7 @@ fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), F
         Command::Number(number) => number.run(),
         Command::Hide(hide) => hide.run(),
         Command::Reveal(reveal) => reveal.run(),
+        Command::Codes(codes) => codes.run(),
         Command::Sql(sql) => sql.run(),
         Command::Layout(layout) => layout.run(),
         Command::Lease(lease) => lease.run(open_server),

@@ -113,6 +113,9 @@ const VERBS: &[&[&str]] = &[
     &["number"],
     &["hide"],
     &["reveal"],
+    &["codes"],
+    &["codes", "encode"],
+    &["codes", "decode"],
     &["sql"],
     &["layout"],
     &["layout", "show"],
@@ -435,6 +438,50 @@ fn hidden_numbers_are_revealed() {
     }
     assert_eq!(run(&mut folder.command(&["hide", "42"]), "").status.code(), Some(2), "no label");
     assert_eq!(reveal(&["--prefix", "order_", "avl8q88v1333b"]).status.code(), Some(1));
+}
+
+#[test]
+fn numbers_have_codes() {
+    let folder = Folder::new("codes");
+    let codes = |verb: &str, arguments: &[&str], input: &str| {
+        let mut command = folder.command(&["codes", verb, "--label", "orders"]);
+        run(command.args(arguments), input)
+    };
+    expect(&codes("encode", &["0", "1"], ""), 0, "34095755\n86483743\n", "");
+    expect(&codes("decode", &["34095755", "86483743"], ""), 0, "0\n1\n", "");
+    let other = ["--length", "10", "--alphabet", "crockford", "--check", "3", "--prefix", "V-"];
+    let made = codes("encode", &other, "1\n2\n");
+    assert_eq!((made.status.code(), made.stdout.lines().count()), (Some(0), 2), "{}", made.stderr);
+    expect(&codes("decode", &other, &made.stdout), 0, "1\n2\n", "");
+
+    let csv = "n,code\n1,86483743\n2,\n";
+    expect(&codes("decode", &["--column", "code"], csv), 0, "n,code\n1,1\n2,\n", "");
+    // Codes of letters look like the name of a column, which is never a code.
+    let letters = ["--alphabet", "letters"];
+    let made = codes("encode", &letters, "7\n8\n");
+    expect(&codes("decode", &letters, &made.stdout), 0, "7\n8\n", "");
+    let header = codes("decode", &["--alphabet", "crockford"], "password\n");
+    assert_eq!((header.status.code(), &*header.stdout), (Some(1), ""));
+    assert!(header.stderr.contains("--skip-header"), "{}", header.stderr);
+
+    for (verb, wrong) in [
+        ("encode", &["--", "-1"][..]),
+        ("encode", &["1.5"]),
+        ("encode", &["x"]),
+        ("encode", &["100000000"]),
+        ("encode", &["18446744073709551616"]),
+        ("decode", &["8648374"]),
+        ("decode", &["8648374x"]),
+        ("decode", &["--check", "3", "12345678"]),
+        ("encode", &["--length", "5", "1"]),
+        ("encode", &["--alphabet", "base32", "1"]),
+        ("encode", &["--check", "8", "1"]),
+    ] {
+        let refused = codes(verb, wrong, "");
+        assert_eq!((refused.status.code(), &*refused.stdout), (Some(1), ""), "{wrong:?}");
+    }
+    let no_label = run(&mut folder.command(&["codes", "encode", "42"]), "");
+    assert_eq!(no_label.status.code(), Some(2));
 }
 
 #[cfg(unix)]

@@ -279,7 +279,7 @@ fn every_route_answers_as_it_is_described() {
         let printed = printed.expect("it runs").stdout;
         let openapi: Value = serde_json::from_slice(&printed).expect("JSON");
         assert_eq!(client.get("/openapi.json").done(), openapi);
-        assert_eq!(openapi["paths"].as_object().expect("paths").len(), 13);
+        assert_eq!(openapi["paths"].as_object().expect("paths").len(), 15);
         answers_as_described(&mut client, &openapi, id);
     }
     // What needs a secret is described only where there is one.
@@ -300,12 +300,12 @@ fn answers_as_described(client: &mut Client, openapi: &Value, id: &str) {
         let asked = path
             .replace("{id}", id)
             .replace("{lease}", &lease)
-            .replace("{label}", "orders.id")
+            .replace("{label}", "orders")
             .replace("{name}", "orders");
         for method in ["GET", "POST", "PUT", "DELETE"] {
             let operation = &methods[method.to_lowercase()];
             let body = match &operation["requestBody"]["content"]["application/json"]["example"] {
-                example if path.starts_with("/v1/cloaks/") => example.to_string(),
+                example if path.contains("{label}") => example.to_string(),
                 _ => String::new(),
             };
             let response = client.ask(method, &asked, &body);
@@ -439,8 +439,53 @@ fn cloaks_hide_and_reveal() {
     let mut command = folder.command(&["serve", "--store", "ids.db", "--listen", "127.0.0.1:0"]);
     command.args(["--layout", "twitter"]).env_remove("RANDFLAKE_SECRET");
     let server = Server::start(command);
-    let refused = server.client().post("/v1/cloaks/a/hide", json!({ "numbers": [1] }));
-    assert_eq!(refused.code(400), "INVALID_ARGUMENT");
+    for path in ["/v1/cloaks/a/hide", "/v1/codes/a/encode"] {
+        let refused = server.client().post(path, json!({ "numbers": [1] }));
+        assert_eq!(refused.code(400), "INVALID_ARGUMENT");
+    }
+}
+
+#[test]
+fn numbers_have_codes() {
+    let folder = Folder::new("codes");
+    let server = folder.serve(&["--max-count", "500"]);
+    let mut client = server.client();
+    let mut post = |path: &str, body: serde_json::Value| client.post(path, &body);
+    let made = post("/v1/codes/orders/encode", json!({ "numbers": [0, "1"] })).done();
+    assert_eq!(made, json!({ "codes": ["34095755", "86483743"] }));
+    let read = post("/v1/codes/orders/decode", made).done();
+    assert_eq!(read, json!({ "numbers": ["0", "1"] }));
+
+    let with = |name: &str, list: &serde_json::Value| json!({ name: list, "length": 24, "alphabet": "crockford", "check": 4 });
+    let numbers = json!(vec![u64::MAX.to_string(); 500]);
+    let made = post("/v1/codes/a/encode", with("numbers", &numbers)).done();
+    let read = post("/v1/codes/a/decode", with("codes", &made["codes"])).done();
+    assert_eq!(read["numbers"], numbers);
+
+    for (path, body) in [
+        ("encode", json!({})),
+        ("encode", json!({ "numbers": [] })),
+        ("encode", json!({ "numbers": [-1] })),
+        ("encode", json!({ "numbers": ["-1"] })),
+        ("encode", json!({ "numbers": [1.5] })),
+        ("encode", json!({ "numbers": [100_000_000] })),
+        ("encode", json!({ "numbers": [1], "length": 5 })),
+        ("encode", json!({ "numbers": [1], "length": 25 })),
+        ("encode", json!({ "numbers": [1], "length": "8" })),
+        ("encode", json!({ "numbers": [1], "check": 8 })),
+        ("encode", json!({ "numbers": [1], "alphabet": "base32" })),
+        ("encode", json!({ "numbers": [1], "alphabet": 7 })),
+        ("encode", json!({ "numbers": [1], "codes": ["86483743"] })),
+        ("encode", json!({ "numbers": vec![1; 501] })),
+        ("encode?format=text", json!({ "numbers": [1] })),
+        ("decode", json!({ "codes": [86_483_743] })),
+        ("decode", json!({ "codes": ["8648374"] })),
+        ("decode", json!({ "codes": ["8648374x"] })),
+        ("decode", json!({ "codes": ["12345678"], "check": 3 })),
+    ] {
+        let refused = post(&format!("/v1/codes/orders/{path}"), body.clone());
+        assert_eq!(refused.status, 400, "{path} {body}");
+    }
 }
 
 #[test]

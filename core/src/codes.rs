@@ -66,7 +66,6 @@ impl Codes {
     ///
     /// The key is HKDF-SHA256 of the secret, without salt, for `randflake codes v1` and then the
     /// label.
-    #[must_use]
     pub fn builder<'a>(secret: &'a Secret, label: &'a str) -> CodesBuilder<'a> {
         CodesBuilder { secret, label, length: 8, alphabet: "digits", check: 0 }
     }
@@ -111,7 +110,7 @@ impl Codes {
         let code = Numerals::read(numerals, self.alphabet.radix(), self.halves);
         let number = self.cipher.decrypt(&[], &code).map_err(defect)?;
         let number = number.value().filter(|number| *number < self.capacity);
-        number.and_then(|number| u64::try_from(number).ok()).ok_or_else(|| self.none_of_these())
+        number.and_then(|number| u64::try_from(number).ok()).ok_or_else(none_of_these)
     }
 
     /// Returns how many numbers have codes: the radix to the power of the length without the check,
@@ -181,11 +180,6 @@ impl Codes {
             "such a code has the characters {symbols}; number {} is another",
             index + 1
         ))
-    }
-
-    #[cold]
-    fn none_of_these(&self) -> Error {
-        invalid("this is no such code: it has a typing error, or another secret or label made it")
     }
 }
 
@@ -265,7 +259,7 @@ impl<'a> CodesBuilder<'a> {
         let radix = alphabet.radix();
         let texts = |length: usize| u128::from(radix).checked_pow(length.try_into().ok()?);
         if texts(length).is_some_and(|texts| texts < FEWEST) {
-            let enough = (length..).find(|length| texts(*length) >= Some(FEWEST));
+            let enough = (length..Codes::MAX_LENGTH).find(|length| texts(*length) >= Some(FEWEST));
             return Err(Error::invalid_argument(format!(
                 "{length} symbols of {radix} are too few for the cipher, which needs a million \
                  texts; length must be at least {}",
@@ -284,6 +278,11 @@ impl<'a> CodesBuilder<'a> {
         let halves = [length / 2, length - length / 2].map(|half| Size::new(half, radix));
         Ok(Codes { cipher: Arc::new(cipher), alphabet, halves, check, capacity })
     }
+}
+
+#[cold]
+fn none_of_these() -> Error {
+    invalid("this is no such code: it has a typing error, or another secret or label made it")
 }
 
 fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

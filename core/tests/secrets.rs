@@ -98,7 +98,7 @@ mod linux {
             .expect("random");
         let mut keys = Keys { secret, cloak: [0; 16], codes: [0; 32] };
         let derived = Hkdf::<Sha256>::new(None, &secret);
-        let mut derive = |purpose: &str, key: &mut [u8]| {
+        let derive = |purpose: &str, key: &mut [u8]| {
             derived.expand_multi_info(&[purpose.as_bytes(), LABEL.as_bytes()], key).expect("short");
         };
         derive("randflake cloak v1", &mut keys.cloak);

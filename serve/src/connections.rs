@@ -345,7 +345,7 @@ mod tests {
 
     use super::{
         super::{
-            access::Access, cloaks::Cloaks, flake::Flake, leases::Leases, limits::Limits,
+            access::Access, flake::Flake, hiding::Hiding, leases::Leases, limits::Limits,
             service::Offers, tickets::Counters,
         },
         *,
@@ -419,7 +419,7 @@ mod tests {
         let flake = flake.open_lazily().expect("a generator");
         let offers = Offers {
             flake: Flake::Secret(flake),
-            cloaks: Cloaks::new(None),
+            hiding: Hiding::new(None),
             tickets: Counters::new(location.clone(), "tickets"),
             leases: Leases::new(location, namespace, Layout::randflake()),
         };

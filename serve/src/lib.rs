@@ -6,10 +6,10 @@
 
 mod access;
 mod answer;
-mod cloaks;
 mod connections;
 mod counts;
 mod flake;
+mod hiding;
 mod ids;
 mod leases;
 mod limits;
@@ -35,8 +35,8 @@ pub use crate::{
     openapi::{About, openapi},
 };
 use crate::{
-    cloaks::Cloaks,
     flake::Flake,
+    hiding::Hiding,
     limits::Limits,
     log::Teller,
     service::{Offers, Service},
@@ -47,7 +47,7 @@ use crate::{
 pub struct Settings {
     /// The store of leases and of counters.
     pub location: Location,
-    /// The secret of the ids, unless there is a layout, and of cloaks.
+    /// The secret of the ids, unless there is a layout, and of cloaks and codes.
     pub secret: Option<Secret>,
     /// The layout of sortable ids.
     pub layout: Option<Layout>,
@@ -138,8 +138,8 @@ pub fn serve(settings: Settings) -> Result<()> {
     let layout = layout.unwrap_or(Layout::randflake());
     let store = leases::Leases::new(location, of_clients, layout);
     let limits = Limits::new(settings.max_count, settings.max_wait, ttl);
-    let cloaks = Cloaks::new(secret);
-    let offers = Offers { flake, cloaks, leases: store, tickets };
+    let hiding = Hiding::new(secret);
+    let offers = Offers { flake, hiding, leases: store, tickets };
     let service =
         Service::new(offers, settings.access, limits, &settings.namespace, teller.clone());
     let served = connections::serve(settings.listen, &service, &teller);

@@ -2,7 +2,7 @@
 //! this server. The compiler sees that every route is described, and `cli/tests/serve.rs` that each
 //! answers as it is described.
 
-use randflake::{ErrorKind, Layout};
+use randflake::{Codes, ErrorKind, Layout};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -18,7 +18,7 @@ pub struct About {
     pub max_count: u32,
     /// The layout of sortable ids.
     pub layout: Option<Layout>,
-    /// Whether there is a secret for cloaks.
+    /// Whether there is a secret for cloaks and codes.
     pub has_secret: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct About {
 pub fn openapi(about: About) -> String {
     let mut paths = Map::new();
     for route in Route::all() {
-        if route.is_of_cloaks() && !about.has_secret {
+        if route.needs_secret() && !about.has_secret {
             continue;
         }
         let method = if route.is_read() { "get" } else { "post" };
@@ -99,6 +99,8 @@ fn path(route: &Route) -> &'static str {
         Route::Release(_) => "/v1/leases/{lease}/release",
         Route::Hide(_) => "/v1/cloaks/{label}/hide",
         Route::Reveal(_) => "/v1/cloaks/{label}/reveal",
+        Route::Encode(_) => "/v1/codes/{label}/encode",
+        Route::Decode(_) => "/v1/codes/{label}/decode",
         Route::Alive => "/healthz",
         Route::Ready => "/readyz",
         Route::Numbers => "/metrics",
@@ -122,6 +124,8 @@ fn operation(route: &Route, about: About) -> Value {
         Route::Release(_) => release(),
         Route::Hide(_) => hide(about),
         Route::Reveal(_) => reveal(about),
+        Route::Encode(_) => encode(about),
+        Route::Decode(_) => decode(about),
         Route::Alive => json!({
             "operationId": "alive",
             "summary": "Whether the process is alive",
@@ -511,6 +515,87 @@ fn reveal(about: About) -> Value {
     })
 }
 
+/// What codes are made with, besides the label.
+fn options() -> [(&'static str, Value); 3] {
+    [
+        (
+            "length",
+            json!({
+                "type": ["integer", "null"],
+                "minimum": Codes::MIN_LENGTH,
+                "maximum": Codes::MAX_LENGTH,
+                "default": 8,
+                "description": "How many symbols a code has.",
+            }),
+        ),
+        (
+            "alphabet",
+            json!({
+                "type": ["string", "null"],
+                "default": "digits",
+                "description": "digits, crockford, letters, or 10 to 62 ASCII letters and digits, \
+                                each once.",
+            }),
+        ),
+        (
+            "check",
+            json!({
+                "type": ["integer", "null"],
+                "minimum": 0,
+                "maximum": Codes::MAX_LENGTH - 1,
+                "default": 0,
+                "description": "How many of the symbols are a check, fewer than the length.",
+            }),
+        ),
+    ]
+}
+
+fn encode(about: About) -> Value {
+    let list = object(&[("codes", array(json!({ "type": "string" })))]);
+    let answered = answer("The codes, in the same order", list);
+    let number = json!({
+        "anyOf": [
+            { "type": "integer", "minimum": 0, "maximum": u64::MAX },
+            { "type": "string", "pattern": "^[+]?[0-9]+$" },
+        ],
+    });
+    let mut fields = vec![("numbers", listed(number, about))];
+    fields.extend(options());
+    json!({
+        "operationId": "encode",
+        "summary": "Turns numbers into codes",
+        "description": "As Codes does: each number has one code for each label, and each code at most \
+                        one number.",
+        "parameters": [named("parameters", "label")],
+        "requestBody": body(&fields, &["numbers"], &json!({ "numbers": [1], "length": 8 })),
+        "responses": answers(
+            "200",
+            with_example(answered, &json!({ "codes": ["86483743"] })),
+            &SENT,
+        ),
+    })
+}
+
+fn decode(about: About) -> Value {
+    let numbers = array(json!({ "type": "string", "pattern": "^[0-9]{1,20}$" }));
+    let answered = answer("The numbers, in the same order", object(&[("numbers", numbers)]));
+    let mut fields = vec![("codes", listed(json!({ "type": "string" }), about))];
+    fields.extend(options());
+    json!({
+        "operationId": "decode",
+        "summary": "Returns the numbers of codes",
+        "description": "Pass what they were made with. With a check, almost every typing error is \
+                        refused; without one, it is the code of another number.",
+        "parameters": [named("parameters", "label")],
+        "requestBody": body(&fields, &["codes"], &json!({ "codes": ["86483743"], "length": 8 })),
+        "responses": answers(
+            "200",
+            with_example(answered, &json!({ "numbers": ["1"] })),
+            &SENT,
+        ),
+    })
+}
+
 fn parameters(about: About) -> Value {
     json!({
         "count": {
@@ -655,7 +740,7 @@ fn array(items: Value) -> Value {
     list
 }
 
-/// Describes the values of a request to a cloak.
+/// Describes the values of a request that has a list of them.
 fn listed(items: Value, about: About) -> Value {
     let mut list = array(items);
     list["maxItems"] = about.max_count.into();

@@ -17,6 +17,8 @@ pub(super) enum Route {
     Layout,
     Hide(String),
     Reveal(String),
+    Encode(String),
+    Decode(String),
     Alive,
     Ready,
     Numbers,
@@ -39,6 +41,8 @@ impl Route {
             ["", "v1", "layout"] => Some(Self::Layout),
             ["", "v1", "cloaks", label, "hide"] => varying(label).map(Self::Hide),
             ["", "v1", "cloaks", label, "reveal"] => varying(label).map(Self::Reveal),
+            ["", "v1", "codes", label, "encode"] => varying(label).map(Self::Encode),
+            ["", "v1", "codes", label, "decode"] => varying(label).map(Self::Decode),
             ["", "healthz"] => Some(Self::Alive),
             ["", "readyz"] => Some(Self::Ready),
             ["", "metrics"] => Some(Self::Numbers),
@@ -60,7 +64,7 @@ impl Route {
     }
 
     /// Every route, with no name in its variable parts.
-    pub(super) fn all() -> [Self; 13] {
+    pub(super) fn all() -> [Self; 15] {
         let none = String::new;
         [
             Self::Ids,
@@ -72,6 +76,8 @@ impl Route {
             Self::Release(none()),
             Self::Hide(none()),
             Self::Reveal(none()),
+            Self::Encode(none()),
+            Self::Decode(none()),
             Self::Alive,
             Self::Ready,
             Self::Numbers,
@@ -88,7 +94,9 @@ impl Route {
             | Self::Renew(_)
             | Self::Release(_)
             | Self::Hide(_)
-            | Self::Reveal(_) => false,
+            | Self::Reveal(_)
+            | Self::Encode(_)
+            | Self::Decode(_) => false,
             Self::Inspect(_)
             | Self::Layout
             | Self::Alive
@@ -98,9 +106,9 @@ impl Route {
         }
     }
 
-    /// Whether it needs a secret for cloaks.
-    pub(super) const fn is_of_cloaks(&self) -> bool {
-        matches!(self, Self::Hide(_) | Self::Reveal(_))
+    /// Whether it needs a secret, even if ids have a layout.
+    pub(super) const fn needs_secret(&self) -> bool {
+        matches!(self, Self::Hide(_) | Self::Reveal(_) | Self::Encode(_) | Self::Decode(_))
     }
 
     /// Refuses a method that this route does not have.

@@ -4,6 +4,7 @@ use hyper::{Request, StatusCode, body::Incoming};
 
 use super::{
     answer::{Refusal, Response, text, written},
+    hiding::Listed,
     ids, metrics,
     request::Query,
     route::Route,
@@ -32,6 +33,7 @@ pub(super) async fn answer(
     let route = route?;
     route.check_method(&head.method)?;
     let (query, limits) = (head.uri.query(), &service.limits);
+    let listed = |label, body| Listed { label, query, body, limits, room: &service.room };
     match route {
         Route::Ids => ids::generate(service, query).await,
         Route::Inspect(id) => ids::inspect(service, &id, query),
@@ -52,10 +54,10 @@ pub(super) async fn answer(
             Query::read(query, &[], limits.max_count)?;
             Ok(written(service.layout_json.clone()))
         }
-        Route::Hide(label) => service.cloaks.hide(&label, query, body, limits, &service.room).await,
-        Route::Reveal(label) => {
-            service.cloaks.reveal(&label, query, body, limits, &service.room).await
-        }
+        Route::Hide(label) => service.hiding.hide(listed(&label, body)).await,
+        Route::Reveal(label) => service.hiding.reveal(listed(&label, body)).await,
+        Route::Encode(label) => service.hiding.encode(listed(&label, body)).await,
+        Route::Decode(label) => service.hiding.decode(listed(&label, body)).await,
         // Probes may add their own query.
         Route::Alive => Ok(written("{\"status\":\"alive\"}\n")),
         Route::Ready => readiness(service, may_know_why),

@@ -14,7 +14,7 @@ use randflake::{Error, ErrorKind, Layout, Result, bindings};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    access::Access, cloaks::Cloaks, counts::Counts, flake::Flake, leases::Leases, limits::Limits,
+    access::Access, counts::Counts, flake::Flake, hiding::Hiding, leases::Leases, limits::Limits,
     places::Places, room::Room, tickets,
 };
 use crate::{
@@ -31,14 +31,14 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// What a service hands out.
 pub(super) struct Offers {
     pub(super) flake: Flake,
-    pub(super) cloaks: Cloaks,
+    pub(super) hiding: Hiding,
     pub(super) leases: Leases,
     pub(super) tickets: tickets::Counters,
 }
 
 pub(super) struct Service {
     pub(super) flake: Flake,
-    pub(super) cloaks: Cloaks,
+    pub(super) hiding: Hiding,
     /// What `GET /v1/layout` answers.
     pub(super) layout_json: Bytes,
     /// What `GET /openapi.json` answers.
@@ -65,16 +65,16 @@ impl Service {
         namespace: &str,
         teller: Teller,
     ) -> Arc<Self> {
-        let Offers { flake, cloaks, leases, tickets } = offers;
+        let Offers { flake, hiding, leases, tickets } = offers;
         let layout = flake.layout_of_ids().copied();
-        let about = About { max_count: limits.max_count, layout, has_secret: cloaks.are_there() };
+        let about = About { max_count: limits.max_count, layout, has_secret: hiding.has_secret() };
         // That of encrypted ids, once they are decrypted.
         let layout = layout.unwrap_or(Layout::randflake());
         Arc::new(Self {
             layout_json: format!("{}\n", bindings::layout_json(&layout)).into(),
             openapi: openapi(about).into(),
             flake,
-            cloaks,
+            hiding,
             leases,
             tickets,
             access,
@@ -218,7 +218,7 @@ mod tests {
         let flake = Leased::builder(location.clone(), &secret).max_wait(Duration::ZERO);
         let offers = Offers {
             flake: Flake::Secret(flake.open_lazily().expect("a generator")),
-            cloaks: Cloaks::new(None),
+            hiding: Hiding::new(None),
             leases: Leases::new(location.clone(), namespace, Layout::randflake()),
             tickets: tickets::Counters::new(location, "tickets"),
         };

@@ -3,7 +3,7 @@
 const assert = require('node:assert/strict')
 const { readFileSync } = require('node:fs')
 const { after, before, suite, test } = require('node:test')
-const { Cloak, decodeString, encodeString, RandflakeError } = require('../../bindings-node')
+const { Cloak, Codes, decodeString, encodeString, RandflakeError } = require('../../bindings-node')
 const { servers } = require('../../bindings-node/test/servers.js')
 const { TextForm } = require('../../bindings-node/text.js')
 const { id, loadByQueries } = require('../../bindings-node/typeorm.js')
@@ -515,6 +515,17 @@ test('what a driver returns is read exactly', () => {
   assert.equal(id().transformer.to('1234567890123'), 1228503247364293699n)
 })
 
+test('codes are read once, also where they look like other numbers', () => {
+  const codes = new Codes(SECRET, 'posts', { length: 6 })
+  const { from, to } = id({ form: new TextForm({ prefix: 'post', codes }) }).transformer
+  for (let number = 0n; number < 2000n; number++) {
+    const text = `post_${codes.encode(number)}`
+    for (const read of [String(number), Number(number), number, text]) assert.equal(from(read), text)
+    assert.equal(to(text), number)
+    assert.equal(from(codes.encode(number)), `post_${codes.encode(BigInt(codes.encode(number)))}`)
+  }
+})
+
 test('the example in the declarations runs', () => {
   const declarations = readFileSync(require.resolve('../../bindings-node/typeorm.d.ts'), 'utf8')
   const [, example] = declarations.match(/@example\n((?: \* .*\n)+?) \*\//)
@@ -540,6 +551,10 @@ test('what is no option is refused', () => {
     { asBigint: 1 },
   ]) {
     assert.throws(() => id(options), { code: 'INVALID_ARGUMENT' }, String(options))
+  }
+  const codes = new Codes(SECRET, 'posts', { length: 6 })
+  for (const form of [new TextForm({ codes }), new TextForm({ prefix: undefined, codes })]) {
+    assert.throws(() => id({ form }), { code: 'INVALID_ARGUMENT', message: /prefix/ })
   }
   const both = { form: new TextForm(), asBigint: true }
   assert.throws(() => id(both), { code: 'INVALID_ARGUMENT' })

@@ -43,6 +43,7 @@ from randflake.errors import (
 )
 from randflake.ids import (
     Cloak,
+    Codes,
     Inspector,
     Parts,
     decode_string,
@@ -101,6 +102,7 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "BoundaryFlake",
     "Cloak",
+    "Codes",
     "CounterStatus",
     "DatedTickets",
     "Inspector",

@@ -128,7 +128,7 @@ class RandflakeField(models.Field):
     form: how the ids look outside; None for the plain text. It is not part of migrations.
 
     Raises InvalidTypeError for another kind of form, and InvalidArgumentError with
-    INVALID_ARGUMENT for a primary key with a cloak and no default. Queries raise
+    INVALID_ARGUMENT for a primary key with a cloak or codes and no default. Queries raise
     InvalidArgumentError with INVALID_ID, which is a ValueError, for a text that is not an id.
 
     >>> from randflake.django import RandflakeField
@@ -141,10 +141,10 @@ class RandflakeField(models.Field):
     def __init__(self, *args: Any, form: TextForm | None = None, **options: Any) -> None:
         self.form = form_of(form)
         if options.get("primary_key"):
-            if self.form.cloak is not None and "default" not in options:
+            if (self.form.cloak or self.form.codes) and "default" not in options:
                 raise InvalidArgumentError(
-                    "a cloak hides numbers that sort: pass as default a function of a module that "
-                    "returns one, such as generate of a Snowflake",
+                    "a cloak and codes are for numbers that sort: pass as default a function of a "
+                    "module that returns one, such as generate of a Snowflake or of Tickets",
                     "INVALID_ARGUMENT",
                 )
             options = {"default": new_id, "editable": False, **options}

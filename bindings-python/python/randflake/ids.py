@@ -1,7 +1,8 @@
-"""What can be done with ids without generating any: reading, hiding and text."""
+"""What can be done with ids without generating any: reading, hiding, codes and text."""
 
 from randflake._randflake import (
     Cloak,
+    Codes,
     Inspector,
     Parts,
     decode_string,
@@ -12,6 +13,7 @@ from randflake._randflake import (
 
 __all__ = [
     "Cloak",
+    "Codes",
     "Inspector",
     "Parts",
     "decode_string",

@@ -10,6 +10,7 @@ from randflake.arrays import PartsArray
 
 __all__ = [
     "Cloak",
+    "Codes",
     "Inspector",
     "Parts",
     "decode_string",
@@ -322,6 +323,112 @@ class Cloak:
         buffer: as hide_in_place takes it.
 
         Raises what hide_in_place raises.
+        """
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
+
+@final
+class Codes:
+    """Turns the numbers 0, 1, 2 and so on into codes of a fixed length, and back.
+
+    For codes that people type: vouchers, order numbers, invitations. The codes look random. Each
+    number has one code and each code at most one number, so nothing collides. The numbers come from
+    a counter of yours, such as Tickets or a sequence of the database.
+
+    secret: 16 bytes, or a str of 32 hex digits; see generate_secret. It may serve a Randflake, too.
+    label: the purpose, such as "vouchers": another label is another key. Use one label for one kind
+    of code.
+    length: how many symbols a code has, 4 to 24. There must be at least a million texts of that
+    length, so 6 digits are the fewest.
+    alphabet: "digits", "crockford" (0-9 and A-Z without I, L, O and U; reads O as 0, and I and L as
+    1), "letters" (A-Z without A, E, I, O, U and Y, so that codes contain no words), or 10 to 62
+    ASCII letters and digits of your own, each once.
+    check: how many of the symbols are a check, 0 to length - 1. A guess is a code with a probability
+    of 1 in len(alphabet) ** check.
+
+    A code is not a permission: whoever guesses one has one. See the guide on codes.
+
+    Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT.
+
+    >>> from randflake import Codes
+    >>> codes = Codes("dffd6021bb2bd5b0af676290809ec3a5", "orders")
+    >>> codes.encode(1)
+    '86483743'
+    >>> codes.decode("86483743")
+    1
+    """
+
+    def __new__(
+        cls,
+        secret: _Secret,
+        label: str,
+        length: SupportsIndex = 8,
+        alphabet: str = "digits",
+        check: SupportsIndex = 0,
+    ) -> Self: ...
+    @property
+    def length(self) -> int:
+        """How many symbols a code has."""
+    @property
+    def alphabet(self) -> str:
+        """The symbols, in the order of their values."""
+    @property
+    def check(self) -> int:
+        """How many of the symbols are a check."""
+    @property
+    def capacity(self) -> int:
+        """How many numbers have codes: len(alphabet) ** (length - check), at most 2**64.
+
+        >>> from randflake import Codes
+        >>> Codes("dffd6021bb2bd5b0af676290809ec3a5", "vouchers", check=2).capacity
+        1000000
+        """
+    @property
+    def pattern(self) -> str:
+        """A regular expression for what decode reads, except that most texts have a wrong check.
+
+        >>> from randflake import Codes
+        >>> Codes("dffd6021bb2bd5b0af676290809ec3a5", "vouchers").pattern
+        '^[0-9]{8}$'
+        """
+    def encode(self, number: SupportsIndex) -> str:
+        """Returns the code of a number.
+
+        number: an integer, 0 to capacity - 1.
+
+        Raises InvalidArgumentError with the code INVALID_ID.
+        """
+    def encode_many(self, numbers: Iterable[SupportsIndex]) -> list[str]:
+        """Returns the codes of many numbers.
+
+        numbers: a list of integers, or anything else that holds them.
+
+        Raises what encode raises, and INVALID_ARGUMENT for something that is not a collection.
+
+        >>> from randflake import Codes
+        >>> codes = Codes("dffd6021bb2bd5b0af676290809ec3a5", "orders")
+        >>> codes.encode_many(range(2))
+        ['34095755', '86483743']
+        """
+    def decode(self, code: str) -> int:
+        """Returns the number of a code.
+
+        code: of this length. If the alphabet has no letter in both cases, either case is read.
+        Spaces and hyphens are refused.
+
+        Raises InvalidArgumentError with the code INVALID_ID for anything else, and for a check that
+        is not right.
+
+        >>> from randflake import Codes
+        >>> codes = Codes("dffd6021bb2bd5b0af676290809ec3a5", "v", 10, "crockford", check=3)
+        >>> codes.decode(codes.encode(7).lower())
+        7
+        """
+    def decode_many(self, codes: Iterable[str]) -> list[int]:
+        """Returns the numbers of many codes; undoes encode_many.
+
+        codes: a list of str, or anything else that holds them.
+
+        Raises what decode raises, and INVALID_ARGUMENT for something that is not a collection.
         """
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
 

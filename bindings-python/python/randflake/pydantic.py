@@ -125,8 +125,7 @@ class AsText:
         except InvalidTypeError:
             raise self._no_id(", as a string; a number may have been rounded") from None
         except InvalidArgumentError:
-            start = f'"{self._form.prefix}_" and ' if self._form.prefix else ""
-            raise self._no_id(f": {start}1 to 13 of the characters 0-9 and a-v") from None
+            raise self._no_id(f": {self._form._described}") from None
 
     def _checked(self, value: Any) -> int:
         try:
@@ -137,9 +136,11 @@ class AsText:
 
     def _no_id(self, rule: str) -> PydanticCustomError:
         # Without the error itself, whose attributes FastAPI would send to the client.
-        like = TextForm(self._form.prefix).encode(_EXAMPLE)
+        like = f", such as {TextForm(self._form.prefix).encode(_EXAMPLE)}"
+        if self._form.codes is not None:
+            like = ""  # would be somebody's
         return PydanticCustomError(
-            "randflake_id", f"Input should be the text of an id, such as {like}{rule}"
+            "randflake_id", f"Input should be the text of an id{like}{rule}"
         )
 
 

@@ -69,6 +69,7 @@ impl Half {
     }
 
     /// Writes the numerals, the highest first.
+    #[allow(clippy::cast_possible_truncation, reason = "a remainder is below the radix")]
     fn write(mut self, numerals: &mut [u8], radix: u8) {
         for numeral in numerals.iter_mut().rev() {
             *numeral = (self.value % u128::from(radix)) as u8;
