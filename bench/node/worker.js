@@ -6,13 +6,16 @@ import { createRequire } from 'node:module'
 import os from 'node:os'
 import readline from 'node:readline'
 import { Snowflake as SapphireSnowflake } from '@sapphire/snowflake'
+import Hashids from 'hashids'
 import { nanoid } from 'nanoid'
 import { Snowflake as NodejsSnowflake } from 'nodejs-snowflake'
+import optimus from 'optimus-js'
+import Sqids from 'sqids'
 import { monotonicFactory, ulid } from 'ulid'
 import * as uuid from 'uuid'
 
 const require = createRequire(import.meta.url)
-const { Randflake, Inspector, Snowflake } = require('../../bindings-node')
+const { Cloak, Codes, Inspector, Randflake, Snowflake } = require('../../bindings-node')
 const v2 = require('../../bindings-node/v2.js')
 
 const floor = { exports: {} }
@@ -31,6 +34,14 @@ const twitter = new Snowflake(NODES.slice(0, 1023), { layout: 'twitter', restart
 const discord = new Snowflake(NODES.slice(0, 511), { layout: 'discord', restartSafe: false })
 const inspector = new Inspector(SECRET)
 const batch = flake.generateMany(BATCH)
+const number = 1_234_567
+const big = BigInt(number)
+const cloak = new Cloak(SECRET, 'orders.id')
+const codes = new Codes(SECRET, 'orders')
+const checked = new Codes(SECRET, 'vouchers', { length: 10, alphabet: 'crockford', check: 3 })
+const sqids = new Sqids({ minLength: 8 })
+const hashids = new Hashids(SECRET, 8)
+const knuth = new optimus.Optimus(1580030173, 59260789, 1163945558)
 
 /** Generators by the names of 2.1, each with a node id of its own: the next one where one is used up. */
 const byOldNames = {
@@ -74,6 +85,57 @@ const cases = [
     'it.inspector.inspectMany(it.ids)',
     { inspector, ids: batch },
     BATCH,
+  ],
+  ['cloak_hide', 'Cloak.hideString()', 'us', 'it.cloak.hideString(it.big)', { cloak, big }],
+  ['codes_encode', 'Codes.encode(), 8 digits', 'us', 'it.codes.encode(it.big)', { codes, big }],
+  [
+    'codes_decode',
+    'Codes.decode(), 8 digits',
+    'us',
+    'it.codes.decode(it.code)',
+    { codes, code: codes.encode(big) },
+  ],
+  [
+    'codes_crockford',
+    'Codes.encode(), 10 of crockford',
+    'us',
+    'it.checked.encode(it.big)',
+    { checked, big },
+  ],
+  [
+    'sqids_encode',
+    'sqids encode (no key)',
+    'peer',
+    'it.sqids.encode(it.numbers)',
+    { sqids, numbers: [number] },
+  ],
+  [
+    'sqids_decode',
+    'sqids decode (no key)',
+    'peer',
+    'it.sqids.decode(it.text)',
+    { sqids, text: sqids.encode([number]) },
+  ],
+  [
+    'hashids_encode',
+    'hashids encode (no cipher)',
+    'peer',
+    'it.hashids.encode(it.number)',
+    { hashids, number },
+  ],
+  [
+    'hashids_decode',
+    'hashids decode (no cipher)',
+    'peer',
+    'it.hashids.decode(it.text)',
+    { hashids, text: hashids.encode(number) },
+  ],
+  [
+    'optimus_encode',
+    'optimus-js encode (one multiplication, no text)',
+    'peer',
+    'it.knuth.encode(it.number)',
+    { knuth, number },
   ],
   ['random_uuid', 'crypto.randomUUID', 'peer', 'it.randomUUID()', crypto],
   ['sapphire', '@sapphire/snowflake', 'peer', 'it.generate()', new SapphireSnowflake(0)],

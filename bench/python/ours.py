@@ -5,19 +5,22 @@ import time
 import uuid
 
 import fastuuid
+import hashids
 import numpy as np
 import simpleflake
 import sonyflake
+import sqids
 import ulid
 import ulid_transform
 import uuid_utils
 from floor import Floor
-from randflake import Inspector, Layout, Randflake, Snowflake, v2
+from randflake import Cloak, Codes, Inspector, Layout, Randflake, Snowflake, v2
 from worker import Case
 
 BATCH = 4096
 # As many node ids as one generator can have: 2**31 ids a second, more than any case makes.
 NODES = range(16_384)
+NUMBER = 1_234_567
 SECRET = "dffd6021bb2bd5b0af676290809ec3a5"
 
 
@@ -42,6 +45,10 @@ def cases() -> tuple[list[Case], dict[str, str]]:
     flake = Randflake(list(NODES), SECRET, restart_safe=False)
     inspector = Inspector(SECRET)
     ids = flake.generate_array(BATCH)
+    codes = Codes(SECRET, "orders")
+    checked = Codes(SECRET, "vouchers", length=10, alphabet="crockford", check=3)
+    cloak = Cloak(SECRET, "orders.id")
+    of_sqids, of_hashids = sqids.Sqids(min_length=8), hashids.Hashids(SECRET, min_length=8)
     listed = [
         Case("floor_int", "an empty pyo3 method returning an int", "floor", floor.integer),
         Case("floor_str", "an empty pyo3 method returning a str", "floor", floor.text),
@@ -87,6 +94,32 @@ def cases() -> tuple[list[Case], dict[str, str]]:
             inspector.inspect_array,
             ids,
             BATCH,
+        ),
+        Case("cloak_hide", "Cloak.hide_string()", "us", cloak.hide_string, NUMBER),
+        Case("codes_encode", "Codes.encode(), 8 digits", "us", codes.encode, NUMBER),
+        Case("codes_decode", "Codes.decode(), 8 digits", "us", codes.decode, codes.encode(NUMBER)),
+        Case(
+            "codes_crockford",
+            "Codes.encode(), 10 of crockford",
+            "us",
+            checked.encode,
+            NUMBER,
+        ),
+        Case("sqids_encode", "sqids encode (no key)", "peer", of_sqids.encode, [NUMBER]),
+        Case(
+            "sqids_decode",
+            "sqids decode (no key)",
+            "peer",
+            of_sqids.decode,
+            of_sqids.encode([NUMBER]),
+        ),
+        Case("hashids_encode", "hashids encode (no cipher)", "peer", of_hashids.encode, NUMBER),
+        Case(
+            "hashids_decode",
+            "hashids decode (no cipher)",
+            "peer",
+            of_hashids.decode,
+            of_hashids.encode(NUMBER),
         ),
         Case("uuid4", "uuid.uuid4", "peer", uuid.uuid4),
         Case("uuid_utils", "uuid_utils.uuid4", "peer", uuid_utils.uuid4),

@@ -163,8 +163,8 @@ export interface CodesOptions {
    */
   alphabet?: 'digits' | 'crockford' | 'letters' | (string & {}) | undefined
   /**
-   * How many of the symbols are a check, 0 to length - 1; 0 unless set. A guess is a code with a
-   * probability of 1 in alphabet.length ** check.
+   * How many of the symbols are a check, 0 to length - 1; 0 unless set. One guess in
+   * alphabet.length ** check is a code.
    */
   check?: number | undefined
 }

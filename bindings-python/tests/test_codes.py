@@ -1,5 +1,6 @@
 """`Codes`: the vectors, every way in and out, what it refuses, and codes as the form of ids."""
 
+import contextlib
 import copy
 import json
 import pickle
@@ -92,12 +93,9 @@ def test_decoding_undoes_encoding(numbers: list[int]) -> None:
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
     for codes in (CODES, CHECKED):
-        try:
+        with contextlib.suppress(InvalidArgumentError):
             number = codes.decode(text)
-        except InvalidArgumentError as error:
-            assert error.code == "INVALID_ID"
-        else:
-            assert codes.decode(codes.encode(number)) == number
+            assert codes.encode(number).lower() == text.lower()
 
 
 def test_labels_and_secrets_make_keys_of_their_own() -> None:
@@ -221,6 +219,6 @@ def test_ids_that_a_form_refuses(id: Any) -> None:
 def test_forms_that_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="cloak or codes"):
         TextForm(codes=CODES, cloak=Cloak(SECRET, "orders"))
-    with pytest.raises(InvalidTypeError, match="codes must be Codes, got str$"):
+    with pytest.raises(InvalidTypeError, match=r"codes must be Codes, got str$"):
         TextForm(codes="digits")  # type: ignore[arg-type]
     assert encode_string(1) == "1"

@@ -29,7 +29,7 @@ const FEWEST: u128 = 1_000_000;
 /// as `"vouchers"`: another label is another key. Use one label for one kind of code.
 ///
 /// The cipher is FF1 of NIST SP 800-38G with AES-256. A code is not a permission: whoever guesses
-/// one has one. With a `check` of n symbols, a guess is a code with a probability of 1 in radixⁿ.
+/// one has one. With a `check` of n symbols, one guess in radixⁿ is a code.
 ///
 /// ```
 /// use randflake::{Codes, Secret};

@@ -13,7 +13,7 @@ use ferroid::{
     generator::{AtomicSnowflakeGenerator, BasicSnowflakeGenerator},
     time::MonotonicClock,
 };
-use randflake::{Clock, Id, Inspector, Layout, Randflake, Snowflake, SystemClock};
+use randflake::{Cloak, Clock, Codes, Id, Inspector, Layout, Randflake, Snowflake, SystemClock};
 use snowflake::SnowflakeIdGenerator;
 use uuid::Uuid;
 
@@ -22,6 +22,8 @@ use crate::{Case, counting, library::sparx::Sparx, timed};
 /// As many node ids as one generator can have: 2^31 ids a second, more than any case makes.
 const NODES: u32 = 16_384;
 const BATCH: usize = 4096;
+/// The number of a code.
+const NUMBER: u64 = 1_234_567;
 
 define_snowflake_id!(
     /// Room for 4 194 304 ids a millisecond, so that nothing waits.
@@ -199,7 +201,28 @@ fn ours() -> Vec<Case> {
     let (mut encrypted, mut decrypted) = (ids.clone(), ids.clone());
     let (mut times, mut nodes, mut sequences) = (vec![0; BATCH], vec![0; BATCH], vec![0; BATCH]);
 
+    let secret = randflake::Secret::from_bytes(&[2; 16]).expect("16 bytes");
+    let cloak = Cloak::new(&secret, "orders.id");
+    let codes: &'static Codes =
+        Box::leak(Box::new(Codes::builder(&secret, "orders").build().expect("codes")));
+    let checked = Codes::builder(&secret, "vouchers").length(10).alphabet("crockford").check(3);
+    let checked = checked.build().expect("codes");
+    let code = codes.encode(NUMBER).expect("a code");
+
     vec![
+        one("cloak_hide", "Cloak.hide(), as text", "us", move || {
+            let hidden = cloak.hide(black_box(NUMBER));
+            black_box(hidden.encode(black_box(&mut [0; Id::MAX_TEXT_LENGTH])));
+        }),
+        one("codes_encode", "Codes.encode(), 8 digits", "us", move || {
+            black_box(codes.encode(black_box(NUMBER)).expect("a code"));
+        }),
+        one("codes_decode", "Codes.decode(), 8 digits", "us", move || {
+            black_box(codes.decode(black_box(&code)).expect("a number"));
+        }),
+        one("codes_crockford", "Codes.encode(), 10 of crockford", "us", move || {
+            black_box(checked.encode(black_box(NUMBER)).expect("a code"));
+        }),
         one("generate", "generate()", "us", move || {
             black_box(flake.generate().expect("an id"));
         }),
@@ -299,7 +322,29 @@ fn peers() -> Vec<Case> {
     let mut next_block = round((0..BATCH as u64).map(u64::to_le_bytes).collect());
     let mut next_ciphertext = round((0..BATCH as u64).map(u64::to_le_bytes).collect());
 
+    let sqids = sqids::Sqids::builder().min_length(8).build().expect("sqids");
+    let harsh = harsh::Harsh::builder().salt("orders").length(8).build().expect("hashids");
+    let (sqid, hashid) = (sqids.encode(&[NUMBER]).expect("a text"), harsh.encode(&[NUMBER]));
+    let knuth = optimus::Optimus::new_calculated(1_580_030_173, 1_163_945_558).expect("a prime");
+    let sqids: &'static sqids::Sqids = Box::leak(Box::new(sqids));
+    let harsh: &'static harsh::Harsh = Box::leak(Box::new(harsh));
+
     vec![
+        one("sqids_encode", "sqids encode (no key)", "peer", move || {
+            black_box(sqids.encode(black_box(&[NUMBER])).expect("a text"));
+        }),
+        one("sqids_decode", "sqids decode (no key)", "peer", move || {
+            black_box(sqids.decode(black_box(&sqid)));
+        }),
+        one("harsh_encode", "harsh (hashids) encode (no cipher)", "peer", move || {
+            black_box(harsh.encode(black_box(&[NUMBER])));
+        }),
+        one("harsh_decode", "harsh (hashids) decode (no cipher)", "peer", move || {
+            black_box(harsh.decode(black_box(&hashid)).expect("a number"));
+        }),
+        one("optimus", "optimus encode (one multiplication, no text)", "peer", move || {
+            black_box(knuth.encode(black_box(NUMBER)));
+        }),
         one("ferroid_atomic", "ferroid atomic (no cipher)", "peer", move || {
             black_box(ferroid_one.next_id(|_| spin_loop()));
         }),

@@ -342,8 +342,8 @@ class Codes:
     alphabet: "digits", "crockford" (0-9 and A-Z without I, L, O and U; reads O as 0, and I and L as
     1), "letters" (A-Z without A, E, I, O, U and Y, so that codes contain no words), or 10 to 62
     ASCII letters and digits of your own, each once.
-    check: how many of the symbols are a check, 0 to length - 1. A guess is a code with a probability
-    of 1 in len(alphabet) ** check.
+    check: how many of the symbols are a check, 0 to length - 1. One guess in
+    len(alphabet) ** check is a code.
 
     A code is not a permission: whoever guesses one has one. See the guide on codes.
 

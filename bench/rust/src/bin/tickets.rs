@@ -15,9 +15,10 @@ use std::{
 use randflake::{Layout, Result, Snowflake};
 use randflake_leases::{
     Acquire, Acquired, Fence, Fenced, LeaseStore, Location, MemoryStore, Namespace, Release,
-    Released, Renew, Renewed, Reply, Swap, Swapped, Tickets,
+    Released, Renew, Renewed, Reply, Swap, Swapped,
     operator::{List, Listed, ReleaseDead, Repair, Shortened},
 };
+use randflake_tickets::Tickets;
 
 const ROUND_TRIP: Duration = Duration::from_millis(1);
 const ROUNDS: usize = 101;
