@@ -35,6 +35,8 @@
 //! # Ok::<(), randflake::Error>(())
 //! ```
 //!
+//! [`Codes`] are for people: short ones of a fixed length, such as vouchers and order numbers.
+//!
 //! # Features
 //!
 //! All are off by default. They add implementations for [`Id`].

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import sys
 from math import ceil, log2
 from pathlib import Path
 from typing import Any
@@ -110,4 +109,4 @@ def rendered(file: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -520,7 +520,8 @@ test('codes are read once, also where they look like other numbers', () => {
   const { from, to } = id({ form: new TextForm({ prefix: 'post', codes }) }).transformer
   for (let number = 0n; number < 2000n; number++) {
     const text = `post_${codes.encode(number)}`
-    for (const read of [String(number), Number(number), number, text]) assert.equal(from(read), text)
+    for (const read of [String(number), Number(number), number, text])
+      assert.equal(from(read), text)
     assert.equal(to(text), number)
     assert.equal(from(codes.encode(number)), `post_${codes.encode(BigInt(codes.encode(number)))}`)
   }

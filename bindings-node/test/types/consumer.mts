@@ -8,6 +8,7 @@ import {
   BoundaryFlake,
   Cloak,
   type Clock,
+  Codes,
   type CounterStatus,
   decodeString,
   decodeStrings,
@@ -204,6 +205,15 @@ await Snowflake.leased('posts.db', secret)
 const cloak = new Cloak(secret, 'orders.id')
 cloak.hideInPlace(many)
 cloak.revealInPlace(many)
+const codes = new Codes(secret, 'orders', { length: 10, alphabet: 'crockford', check: 3 })
+const decoded: bigint[] = codes.decodeMany(codes.encodeMany([1n]))
+const coded: string = codes.encode(codes.capacity - codes.decode(codes.encodeMany(many)[0] ?? ''))
+console.log(new textOnly.TextForm({ codes }).encode(1n), coded, decoded, codes.pattern, codes.check)
+new Codes(secret, 'orders', { alphabet: '0123456789abcdef' })
+// @ts-expect-error a number may have been rounded
+codes.encode(1)
+// @ts-expect-error no such option
+new Codes(secret, 'orders', { size: 8 })
 const boundary = new BoundaryFlake('8HFaR8qWtRlGDHnO57')
 const madeAt: bigint = boundary.unixMs
 const address: Uint8Array = new BoundaryFlake(boundary.toBytes()).worker

@@ -139,9 +139,7 @@ class AsText:
         like = f", such as {TextForm(self._form.prefix).encode(_EXAMPLE)}"
         if self._form.codes is not None:
             like = ""  # would be somebody's
-        return PydanticCustomError(
-            "randflake_id", f"Input should be the text of an id{like}{rule}"
-        )
+        return PydanticCustomError("randflake_id", f"Input should be the text of an id{like}{rule}")
 
 
 def _is_of_json() -> bool:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from randflake import (
     BoundaryFlake,
     Cloak,
+    Codes,
     CounterStatus,
     Inspector,
     InvalidArgumentError,
@@ -287,6 +288,17 @@ cloak.hide_in_place(np.zeros(3, np.int64))
 cloak.hide("1")  # type: ignore[arg-type]
 cloak.hide_in_place([1])  # type: ignore[arg-type]
 Cloak(secret)  # type: ignore[call-arg]
+
+codes = Codes(secret, "orders", length=10, alphabet="crockford", check=3)
+assert_type(codes.encode(1), str)
+assert_type(codes.encode_many(range(3)), list[str])
+assert_type(codes.decode("1"), int)
+assert_type(codes.decode_many(["1"]), list[int])
+assert_type(codes.capacity, int)
+assert_type(TextForm(codes=codes).encode(1), str)
+codes.encode("1")  # type: ignore[arg-type]
+codes.decode(1)  # type: ignore[arg-type]
+Codes(secret, "orders", alphabet=10)  # type: ignore[arg-type]
 
 boundary = BoundaryFlake("8HFaR8qWtRlGDHnO57")
 assert_type(BoundaryFlake(bytes(boundary)), BoundaryFlake)
