@@ -46,8 +46,9 @@ deterministic no sql sql security invoker
 comment 'Internal: the number of digits, or NULL. Randflake @version@'
 begin
     declare number bigint unsigned;
-    -- conv warns of more than 64 bits: the first of thirteen digits has four.
-    if octet_length(digits) not between 1 and 13
+    -- conv warns of other characters, which MySQL makes an error, and of more than 64 bits: the first
+    -- of thirteen digits has four.
+    if octet_length(digits) not between 1 and 13 or digits regexp '[^0-9a-v]'
         or (octet_length(digits) = 13 and ord(digits) > ord('f')) then
         return null;
     end if;
@@ -67,7 +68,8 @@ begin
     declare unsigned_digits text character set utf8mb4 collate utf8mb4_bin
         default if(left(digits, 1) in ('+', '-'), substr(digits, 2), digits);
     declare place int default char_length(digits);
-    while place > 0 and locate(substr(digits, place, 1), '_:.-') = 0 do
+    -- Not by locate, which finds NUL everywhere.
+    while place > 0 and not substr(digits, place, 1) regexp '[_:.-]' do
         set place = place - 1;
     end while;
     -- A text of spaces is equal to the empty one.
@@ -92,7 +94,7 @@ begin
     else
         set place = 0;
         while place < char_length(digits)
-            and locate(substr(digits, place + 1, 1), '0123456789abcdefghijklmnopqrstuv') > 0 do
+            and not substr(digits, place + 1, 1) regexp '[^0-9a-v]' do
             set place = place + 1;
         end while;
         if place < char_length(digits) then
