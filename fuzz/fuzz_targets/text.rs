@@ -1,10 +1,10 @@
-//! Decoding any text as an id or a layout: never a panic, and what is accepted is what encoding gives
+//! Decoding any text as an id, a layout or a code: never a panic, and what is accepted is what encoding gives
 //! back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use randflake::{ErrorKind, Id, Layout};
-use randflake_vectors::format;
+use randflake::{Codes, ErrorKind, Id, Layout};
+use randflake_vectors::{cases::SECRET, format};
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(text) = std::str::from_utf8(data) {
@@ -18,6 +18,20 @@ fuzz_target!(|data: &[u8]| {
         match text.parse::<Layout>() {
             Ok(layout) => assert_eq!(layout.to_string().parse(), Ok(layout)),
             Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidArgument),
+        }
+        // The text is the code, or the symbols.
+        let secret = SECRET.parse().expect("hex");
+        let codes = Codes::builder(&secret, "").length(text.len());
+        for alphabet in ["digits", "crockford", text] {
+            match codes.clone().alphabet(alphabet).build() {
+                Ok(codes) => {
+                    if let Ok(number) = codes.decode(text) {
+                        let code = codes.encode(number).expect("a number that has a code");
+                        assert_eq!(codes.decode(&code), Ok(number));
+                    }
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidArgument),
+            }
         }
     }
     if let Ok(bytes) = data.try_into() {
