@@ -100,7 +100,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-all test-changed test-nightly lint bench bench-serve bench-stores fuzz simulate soak soak-service soak-tickets setup fmt vectors site site-parts clean check-tools \
-	python node python-for-tests node-for-tests programs-for-tests licences release mutants \
+	python node web python-for-tests node-for-tests programs-for-tests licences release mutants \
 	instructions-bounds test-servers test-runtimes test-release $(GATE) $(BY_PATH) $(NIGHTLY)
 
 help: ## lists the targets
@@ -306,13 +306,17 @@ python python-for-tests: target/setup/python
 	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 		--force-reinstall target/dist/python/*.whl
 
-node: target/setup/node ## builds the Node package in bindings-node
+node: target/setup/node web ## builds the Node package in bindings-node
 	cd bindings-node && npm run build$(if $(DEBUG),:debug)
 
 # One with a function that panics first, since both have one place among what cargo has built.
-node-for-tests: target/setup/node
+node-for-tests: target/setup/node web
 	cd bindings-node && npx --no-install napi build --platform --no-js --output-dir ../target/panic --features panic-test -- --locked
 	cd bindings-node && npm run --silent build:debug
+
+# As published, also for tests: it takes seconds.
+web: check-tools ## builds the WebAssembly of randflake/web
+	scripts/build-web
 
 # The command, a holder for the soak, and an example.
 programs-for-tests: check-tools
@@ -326,7 +330,7 @@ test-rust: check-tools ## the Rust crates: units, properties, vectors, processes
 test-python: python-for-tests ## the Python package
 	$(PYTEST) bindings-python/tests $(SLOW_PYTHON_TESTS:%=--ignore=bindings-python/tests/%.py)
 
-test-node: node-for-tests ## the Node package
+test-node: node-for-tests programs-for-tests ## the Node package
 	$(NODE_TEST) $(NODE_TESTS)
 
 test-cross: python-for-tests node-for-tests programs-for-tests ## ids made in each language, read in the others, and the command of all three
