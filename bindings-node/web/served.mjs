@@ -89,6 +89,13 @@ function partsOf(self) {
   throw invalidArgument('a method of ServedGenerator needs its object; call it as object.method()')
 }
 
+/** Takes the options of a call. */
+function signalOf(options) {
+  const { signal } = optionsOf(options, 'signal')
+  if (signal === undefined || typeof signal?.throwIfAborted === 'function') return signal
+  throw mustBe('signal', 'an AbortSignal', signal)
+}
+
 /** The ids of one generator, and who waits for some. */
 class Supply {
   /** Those that are left of the last batch, the next one last. */
@@ -210,7 +217,8 @@ export const ServedGenerator = onlyWithNew(
       if (token !== undefined && (typeof token !== 'string' || !/^[!-~]+$/.test(token))) {
         throw invalidArgument('token must be a string of visible ASCII characters')
       }
-      const fetch = given.fetch ?? ((...request) => globalThis.fetch(...request))
+      // Looked up with each request, and called on what it belongs to.
+      const { fetch = (...request) => globalThis.fetch(...request) } = given
       if (typeof fetch !== 'function') throw mustBe('fetch', 'a function', fetch)
       const settings = {
         address: addressOf(url),
@@ -223,8 +231,7 @@ export const ServedGenerator = onlyWithNew(
     }
 
     async generate(options) {
-      const { signal } = optionsOf(options, 'signal')
-      const [id] = await partsOf(this).take(1, signal)
+      const [id] = await partsOf(this).take(1, signalOf(options))
       return id
     }
 
@@ -234,7 +241,7 @@ export const ServedGenerator = onlyWithNew(
 
     async generateMany(count, options) {
       const supply = partsOf(this)
-      const { signal } = optionsOf(options, 'signal')
+      const signal = signalOf(options)
       if (!Number.isSafeInteger(count) || count < 0) {
         throw mustBe('the number of ids', 'an integer, at least 0', count)
       }
