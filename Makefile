@@ -412,8 +412,9 @@ release: target/setup/release target/setup/packages ## sets VERSION everywhere, 
 licences: target/setup/python ## rewrites the licences of what is compiled into the packages
 	$(PYTHON_ENV)/python scripts/artifacts.py licences
 
-test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbuild, webpack, Rollup, Vite and Next.js, in Bun and in Deno
-	node --test --test-timeout=$(NEVER)000 tests/bundlers/bundlers.test.js
+# The browser is that of the documentation site.
+test-bundlers: node-for-tests target/setup/bundlers target/setup/site ## the Node package in esbuild, webpack, Rollup, Vite, Next.js, Bun, Deno, workerd and a browser
+	node --test --test-timeout=$(NEVER)000 --test-concurrency=1 tests/bundlers/*.test.js
 
 # Beyond `make test-all`. ARTIFACTS is what `make test-release ONLY=build` makes, or a release uploads.
 # Where they cannot be made, trees of Debian sid, for its Pythons and its MySQL, are left out: those
