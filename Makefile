@@ -145,11 +145,7 @@ site: target/setup/site site-parts ## builds the documentation site into target/
 
 # What the site has that is not written: the core, for its page that reads ids, and the API of each
 # language. `make lint-rust` has most of what rustdoc needs.
-site-parts: target/setup/site target/setup/python target/setup/node
-	rustup --quiet target add wasm32-unknown-unknown
-	cargo build --locked --quiet -p randflake-inspector --profile page --target wasm32-unknown-unknown --target-dir target/wasm
-	@mkdir -p target/site-parts
-	cp target/wasm/wasm32-unknown-unknown/page/randflake_inspector.wasm target/site-parts/inspector.wasm
+site-parts: target/setup/site target/setup/python target/setup/node web
 	$(PYTHON_ENV)/python site/build/api_python.py site/pages/api/python
 	node site/build/api-node.js site/pages/api/node
 	cargo doc --locked --quiet --no-deps --features "$(filter-out randflake-cli/%,$(FEATURE_LIST))" -p randflake -p randflake-leases -p randflake-tickets
