@@ -145,7 +145,7 @@ export const optionsOf = (options, ...names) =>
 
 /** Frees what objects held that are gone; without it, on some edge runtimes, their memory stays. */
 const gone =
-  globalThis.FinalizationRegistry && new FinalizationRegistry((handle) => wasm().free(handle))
+  globalThis.FinalizationRegistry && new FinalizationRegistry((handle) => wasm().forget(handle))
 
 /** Keeps the objects of a class, each by the number that the core knows it by. */
 export function handlesOf(name) {

@@ -38,11 +38,8 @@ pub extern "C" fn part_sequence() -> u32 {
 
 /// Takes a secret, 16 bytes or hex digits.
 pub(crate) fn secret(given: &[u8], is_text: bool) -> Result<Secret> {
-    let secret = if is_text {
-        String::from_utf8_lossy(given).parse()
-    } else {
-        Secret::from_bytes(given)
-    }?;
+    let secret =
+        if is_text { String::from_utf8_lossy(given).parse() } else { Secret::from_bytes(given) }?;
     WEAKNESS.set(secret.weakness());
     Ok(secret)
 }

@@ -31,7 +31,7 @@ pub(crate) fn keep(object: Object) -> usize {
 
 /// Drops an object, and erases the keys in it.
 #[unsafe(no_mangle)]
-pub extern "C" fn free(handle: usize) {
+pub extern "C" fn forget(handle: usize) {
     let dropped = OBJECTS.with_borrow_mut(|objects| objects.get_mut(handle)?.take());
     if dropped.is_some() {
         FREE.with_borrow_mut(|free| free.push(handle));
