@@ -6,9 +6,16 @@
 
 import type { RandflakeErrorCode } from './types/errors.js'
 
-export { decodeString, encodeString, type Hiding, TextForm } from './text.js'
+export { type Coding, decodeString, encodeString, type Hiding, TextForm } from './text.js'
 export type { RandflakeErrorCode } from './types/errors.js'
-export { Cloak, Inspector, type Parts, type PartsColumns } from './types/ids.js'
+export {
+  Cloak,
+  Codes,
+  type CodesOptions,
+  Inspector,
+  type Parts,
+  type PartsColumns,
+} from './types/ids.js'
 export {
   Layout,
   type LayoutFields,
@@ -41,82 +48,6 @@ export class RandflakeError extends Error {
   readonly code: RandflakeErrorCode | 'BUSY' | 'UNAUTHORIZED'
   /** After how many whole milliseconds the same call can succeed; absent where that is unknown. */
   readonly retryAfterMs?: number
-}
-
-/**
- * Turns the numbers 0, 1, 2 … into codes of a fixed length that look random, and back: vouchers,
- * order numbers, invitations.
- *
- * Each number has one code and each code at most one number, so nothing collides. A code is not a
- * permission: whoever guesses one has one. With a `check` of n symbols, one guess in radixⁿ is a
- * code. Its properties are frozen.
- *
- * @example
- * const codes = new Codes('dffd6021bb2bd5b0af676290809ec3a5', 'orders')
- * codes.encode(1) // '86483743'
- * codes.decode('86483743') // 1n
- */
-export class Codes {
-  /**
-   * @param secret 16 bytes, or 32 hex digits in either case.
-   * @param label the purpose, such as `vouchers`: another label is another key.
-   * @param options `length`: the number of symbols, 4 to 24, 8 unless set; there must be at least a
-   *   million texts of it. `alphabet`: `digits` unless set, `crockford`, `letters` (A to Z without
-   *   vowels and Y), or 10 to 62 ASCII letters and digits of your own. `check`: how many of the
-   *   symbols are a check, 0 unless set, fewer than the length.
-   * @throws {RandflakeError} `INVALID_SECRET`, `INVALID_ARGUMENT`
-   */
-  constructor(
-    secret: Uint8Array | string,
-    label: string,
-    options?: {
-      readonly length?: number | undefined
-      readonly alphabet?: string | undefined
-      readonly check?: number | undefined
-    },
-  )
-
-  /** The number of symbols of each code. */
-  readonly length: number
-  /** The symbols, in the order of their values. */
-  readonly alphabet: string
-  /** How many of the symbols are a check. */
-  readonly check: number
-  /** How many numbers have codes: those from 0 to one less, at most 2^64. */
-  readonly capacity: bigint
-  /** A regular expression of what {@link decode} reads, but for the check. */
-  readonly pattern: string
-
-  /**
-   * Returns the code of a number.
-   *
-   * @param number an integer from 0 to {@link capacity} - 1.
-   * @throws {RandflakeError} `INVALID_ID`
-   */
-  encode(number: bigint | number): string
-
-  /**
-   * Returns the number of a code. Either case is read, unless the alphabet has both; `crockford`
-   * reads O as 0, and I and L as 1.
-   *
-   * @throws {RandflakeError} `INVALID_ID` for another length or symbol, and for a wrong check.
-   */
-  decode(code: string): bigint
-
-  /**
-   * Returns the codes of many numbers; see {@link encode}.
-   *
-   * @throws {RandflakeError} `INVALID_ID`, with the index; `INVALID_ARGUMENT` for anything that is
-   *   not an array.
-   */
-  encodeMany(numbers: readonly (bigint | number)[]): string[]
-
-  /**
-   * Returns the numbers of many codes; see {@link decode}.
-   *
-   * @throws {RandflakeError} as {@link encodeMany}.
-   */
-  decodeMany(codes: readonly string[]): bigint[]
 }
 
 /** Options of a {@link ServedGenerator}. */

@@ -22,17 +22,17 @@ function isUnsteady({ buffer }) {
   }
 }
 
+/** Whether this is an array, of any kind that holds 64-bit numbers. */
+export const isMany = (values) =>
+  Array.isArray(values) || isKind(values, 'BigInt64Array') || isKind(values, 'BigUint64Array')
+
 const isSteady = (value, kind) => isKind(value, kind) && !isUnsteady(value)
 
-/** Returns what names a secret to the core, and other texts that go with it. */
-export function withSecret(secret, ...texts) {
+/** Writes a secret, and the texts that go with it once it is one, for the next call. */
+export function withSecret(secret, texts) {
   const isText = typeof secret === 'string'
   if (!isText && !isSteady(secret, 'Uint8Array')) refuse('refuse_secret', typeName(secret))
-  // Its text, or bytes that are too many, need no more room than shows that.
-  const [length, ...others] = write(
-    isText ? secret.slice(0, 1024) : secret.subarray(0, 1024),
-    ...texts,
-  )
+  const [length, ...others] = write(secret, ...texts())
   return [length, isText, ...others]
 }
 
@@ -95,7 +95,8 @@ export function idsInPlace(ids) {
   throw mustBe('ids', `a BigInt64Array ${NOT_SHARED}`, ids)
 }
 
-function atIndex(index, read, element) {
+/** Reads an element, and says which one is wrong. */
+export function atIndex(index, read, element) {
   try {
     return read(element)
   } catch (error) {

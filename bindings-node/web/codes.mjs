@@ -1,9 +1,10 @@
 // Codes that people type.
 
-import { isU32, rawOf, unicode, warnIfWeak, withSecret } from './arguments.mjs'
+import { atIndex, isMany, isU32, unicode, warnIfWeak, withSecret } from './arguments.mjs'
 import {
   answered,
   call,
+  describe,
   handlesOf,
   mustBe,
   onlyWithNew,
@@ -14,63 +15,73 @@ import {
 
 const codes = handlesOf('Codes')
 
-/** Takes a number as a bigint, or as a number that holds it. */
-const countOf = (number) => rawOf(Number.isSafeInteger(number) ? BigInt(number) : number)
+const invalidId = (message) => new RandflakeError('INVALID_ID', message)
 
-function listed(what, values) {
-  if (!Array.isArray(values)) throw mustBe(what, 'an array', values)
-  return values
+function encode(handle, number) {
+  if (typeof number !== 'bigint' || BigInt.asUintN(64, number) !== number) {
+    const form = 'the number of a code must be a bigint, 0n to capacity - 1n'
+    throw invalidId(`${form}, got ${describe(number)}`)
+  }
+  call('encode_code', handle, number)
+  return answered()
 }
 
-function each(values, change) {
-  return Array.from(values, (value, index) => {
-    try {
-      return change(value)
-    } catch (error) {
-      error.message = `at index ${index}: ${error.message}`
-      throw error
-    }
-  })
+function decode(handle, code) {
+  if (typeof code !== 'string') throw invalidId(`a code must be a string, got ${describe(code)}`)
+  return BigInt.asUintN(64, call('decode_code', handle, ...write(code)))
+}
+
+function sizeOf(name, size, form) {
+  if (isU32(size)) return size
+  throw mustBe(name, form, size)
+}
+
+/** Makes the codes, and returns their handle. */
+function make(secret, label, options) {
+  const { length = 8, alphabet = 'digits', check = 0 } = options
+  const [secretLength, isText, ...lengths] = withSecret(secret, () => [
+    unicode('the label', label),
+    unicode('alphabet', alphabet),
+  ])
+  const sizes = [
+    sizeOf('length', length, 'a whole number, 4 to 24'),
+    sizeOf('check', check, 'a whole number, 0 or more, below the length'),
+  ]
+  return call('make_codes', secretLength, isText, ...lengths, ...sizes)
 }
 
 export const Codes = onlyWithNew(
   class Codes {
     constructor(secret, label, options) {
-      const given = optionsOf(options, 'length', 'alphabet', 'check')
-      const { length = 8, alphabet = 'digits', check = 0 } = given
-      if (!isU32(length)) throw mustBe('length', 'a whole number of symbols', length)
-      if (!isU32(check)) throw mustBe('check', 'a whole number of symbols', check)
-      const texts = [unicode('the label', label), unicode('alphabet', alphabet)]
-      const handle = call('make_codes', ...withSecret(secret, ...texts), length, check)
+      const handle = make(secret, label, optionsOf(options, 'length', 'alphabet', 'check'))
       codes.set(this, handle)
       warnIfWeak()
       call('describe_codes', handle)
-      const [, symbols, , capacity, pattern] = answered().split('\n')
-      const properties = { length, alphabet: symbols, check, capacity: BigInt(capacity), pattern }
-      Object.freeze(Object.assign(this, properties))
+      const [length, alphabet, check, capacity, pattern] = answered().split('\n')
+      const sizes = { length: Number(length), check: Number(check), capacity: BigInt(capacity) }
+      Object.freeze(Object.assign(this, { ...sizes, alphabet, pattern }))
     }
 
     encode(number) {
-      call('encode_code', codes.of(this), countOf(number))
-      return answered()
-    }
-
-    decode(code) {
-      const handle = codes.of(this)
-      if (typeof code !== 'string') {
-        const { message } = mustBe('a code', 'a string', code)
-        throw new RandflakeError('INVALID_ID', message)
-      }
-      // As many characters as show that it is too long.
-      return BigInt.asUintN(64, call('decode_code', handle, ...write(code.slice(0, 1024))))
+      return encode(codes.of(this), number)
     }
 
     encodeMany(numbers) {
-      return each(listed('numbers', numbers), (number) => this.encode(number))
+      const handle = codes.of(this)
+      if (!isMany(numbers)) {
+        throw mustBe('numbers', 'an array of bigints, a BigInt64Array or a BigUint64Array', numbers)
+      }
+      return Array.from(numbers, (number, index) => atIndex(index, () => encode(handle, number)))
+    }
+
+    decode(code) {
+      return decode(codes.of(this), code)
     }
 
     decodeMany(texts) {
-      return each(listed('codes', texts), (code) => this.decode(code))
+      const handle = codes.of(this)
+      if (!Array.isArray(texts)) throw mustBe('codes', 'an array of strings', texts)
+      return Array.from(texts, (code, index) => atIndex(index, () => decode(handle, code)))
     }
   },
 )

@@ -25,7 +25,7 @@ const inspectors = handlesOf('Inspector')
 export const Inspector = onlyWithNew(
   class Inspector {
     constructor(secret) {
-      inspectors.set(this, call('make_inspector', ...withSecret(secret)))
+      inspectors.set(this, call('make_inspector', ...withSecret(secret, () => [])))
       warnIfWeak()
     }
 
@@ -84,7 +84,7 @@ const cloaks = handlesOf('Cloak')
 export const Cloak = onlyWithNew(
   class Cloak {
     constructor(secret, label) {
-      const [length, isText, labelLength] = withSecret(secret, unicode('the label', label))
+      const [length, isText, labelLength] = withSecret(secret, () => [unicode('the label', label)])
       cloaks.set(this, call('make_cloak', length, isText, labelLength))
       warnIfWeak()
     }
