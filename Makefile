@@ -100,7 +100,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-all test-changed test-nightly lint bench bench-serve bench-stores fuzz simulate soak soak-service soak-tickets setup fmt vectors site site-parts clean check-tools \
-	python node python-for-tests node-for-tests programs-for-tests licences release mutants \
+	python node web python-for-tests node-for-tests programs-for-tests licences release mutants \
 	instructions-bounds test-servers test-runtimes test-release $(GATE) $(BY_PATH) $(NIGHTLY)
 
 help: ## lists the targets
@@ -145,11 +145,7 @@ site: target/setup/site site-parts ## builds the documentation site into target/
 
 # What the site has that is not written: the core, for its page that reads ids, and the API of each
 # language. `make lint-rust` has most of what rustdoc needs.
-site-parts: target/setup/site target/setup/python target/setup/node
-	rustup --quiet target add wasm32-unknown-unknown
-	cargo build --locked --quiet -p randflake-inspector --profile page --target wasm32-unknown-unknown --target-dir target/wasm
-	@mkdir -p target/site-parts
-	cp target/wasm/wasm32-unknown-unknown/page/randflake_inspector.wasm target/site-parts/inspector.wasm
+site-parts: target/setup/site target/setup/python target/setup/node web
 	$(PYTHON_ENV)/python site/build/api_python.py site/pages/api/python
 	node site/build/api-node.js site/pages/api/node
 	cargo doc --locked --quiet --no-deps --features "$(filter-out randflake-cli/%,$(FEATURE_LIST))" -p randflake -p randflake-leases -p randflake-tickets
@@ -306,13 +302,17 @@ python python-for-tests: target/setup/python
 	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 		--force-reinstall target/dist/python/*.whl
 
-node: target/setup/node ## builds the Node package in bindings-node
+node: target/setup/node web ## builds the Node package in bindings-node
 	cd bindings-node && npm run build$(if $(DEBUG),:debug)
 
 # One with a function that panics first, since both have one place among what cargo has built.
-node-for-tests: target/setup/node
+node-for-tests: target/setup/node web
 	cd bindings-node && npx --no-install napi build --platform --no-js --output-dir ../target/panic --features panic-test -- --locked
 	cd bindings-node && npm run --silent build:debug
+
+# As published, also for tests: it takes seconds.
+web: check-tools ## builds the WebAssembly of randflake/web
+	scripts/build-web
 
 # The command, a holder for the soak, and an example.
 programs-for-tests: check-tools
@@ -326,7 +326,7 @@ test-rust: check-tools ## the Rust crates: units, properties, vectors, processes
 test-python: python-for-tests ## the Python package
 	$(PYTEST) bindings-python/tests $(SLOW_PYTHON_TESTS:%=--ignore=bindings-python/tests/%.py)
 
-test-node: node-for-tests ## the Node package
+test-node: node-for-tests programs-for-tests ## the Node package
 	$(NODE_TEST) $(NODE_TESTS)
 
 test-cross: python-for-tests node-for-tests programs-for-tests ## ids made in each language, read in the others, and the command of all three
@@ -408,8 +408,9 @@ release: target/setup/release target/setup/packages ## sets VERSION everywhere, 
 licences: target/setup/python ## rewrites the licences of what is compiled into the packages
 	$(PYTHON_ENV)/python scripts/artifacts.py licences
 
-test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbuild, webpack, Rollup, Vite and Next.js, in Bun and in Deno
-	node --test --test-timeout=$(NEVER)000 tests/bundlers/bundlers.test.js
+# The browser is that of the documentation site.
+test-bundlers: node-for-tests target/setup/bundlers target/setup/site ## the Node package in esbuild, webpack, Rollup, Vite, Next.js, Bun, Deno, workerd and a browser
+	node --test --test-timeout=$(NEVER)000 --test-concurrency=1 tests/bundlers/*.test.js
 
 # Beyond `make test-all`. ARTIFACTS is what `make test-release ONLY=build` makes, or a release uploads.
 # Where they cannot be made, trees of Debian sid, for its Pythons and its MySQL, are left out: those

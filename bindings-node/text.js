@@ -25,8 +25,9 @@ class TextForm {
   #codes
 
   constructor(options = {}) {
-    // A Cloak in place of the options would be an object without any, and hide nothing.
-    const isObject = options?.constructor === Object
+    // A Cloak in place of the options would be an object without any, and hide nothing. The global
+    // Object of Next's edge runtime is not that of an object.
+    const isObject = options?.constructor === {}.constructor
     const { prefix, cloak = PLAIN, codes, ...others } = isObject ? options : [options]
     this.#start = prefix === undefined ? '' : prefix?.concat?.('_')
     this.#cloak = cloak

@@ -112,6 +112,7 @@ def node(arguments: argparse.Namespace) -> None:
 def npm(arguments: argparse.Namespace) -> None:
     """Packs the package of each platform, and the main package that names them all."""
     prebuilds = (arguments.prebuilds or arguments.out).resolve()
+    run("node", ROOT / "scripts" / "build-web", cwd=ROOT)
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "package"
         shutil.copytree(

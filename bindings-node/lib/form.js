@@ -9,8 +9,8 @@ const PLAIN = new TextForm()
 /** Returns the form in the options, or else the plain one. */
 function formOf(options = {}) {
   // An option that nobody reads, or a Cloak in place of options, would expose the numbers that it
-  // should hide.
-  const { form = PLAIN, ...others } = options?.constructor === Object ? options : [options]
+  // should hide. As in text.js, Object is not asked.
+  const { form = PLAIN, ...others } = options?.constructor === {}.constructor ? options : [options]
   if (form instanceof TextForm && Object.keys(others).length === 0) return form
   const message = 'the options can only have the name form, a TextForm'
   throw Object.assign(new Error(message), { code: 'INVALID_ARGUMENT' })

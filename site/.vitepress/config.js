@@ -30,6 +30,16 @@ const packagesOfTheSite = {
   },
 }
 
+// The one part of the npm package's `randflake/web` that is not an ES module, as bundlers make it one.
+const textOfThePackage = {
+  name: 'text-of-the-package',
+  transform(code, id) {
+    if (!id.endsWith('/bindings-node/text.js')) return
+    const named = code.replace(/^exports\.(\w+) = \1$/gm, 'export { $1 }')
+    return { code: named.replace(/^exports\.(\w+) = /gm, 'export const $1 = '), map: null }
+  },
+}
+
 export default defineConfig({
   title: 'Randflake',
   description: 'Unique 64-bit ids that outsiders cannot predict, order or count',
@@ -58,7 +68,7 @@ export default defineConfig({
   transformPageData: homeSettings,
   buildEnd: writeForPrograms,
   vite: {
-    plugins: [packagesOfTheSite],
+    plugins: [packagesOfTheSite, textOfThePackage],
     server: {
       watch: { ignored: others('', 'README.md', 'docs', 'site').map((name) => `${ROOT}/${name}`) },
     },
