@@ -75,8 +75,9 @@ export interface WaitOptions {
  * Takes ids in batches from `randflake serve`, where no generator can run. It needs no secret.
  *
  * Each id is handed out once, however many calls wait: an answer that was not read whole is dropped,
- * and so are ids of a call that was aborted. An id has the time at which the service made it, which
- * may be long before it is handed out.
+ * and so are ids of a call that was aborted. It cannot see that a process was copied with its memory,
+ * as by a fork or a snapshot: make it after that. An id has the time at which the service made it,
+ * which may be long before it is handed out.
  *
  * @example
  * const flake = new ServedGenerator('https://ids.internal', { token: process.env.RANDFLAKE_SERVE_TOKEN })
