@@ -82,7 +82,7 @@ suites({ concurrency: 4 }, ({ table, live }) => {
     await Promise.all(flakes.map(release))
     const other = { ...HASTY, namespace, layout: 'sonyflake' }
     const lease = Snowflake.leased(server.url, other)
-    await refused(lease, 'INVALID_ARGUMENT', /has the layout 1735689600000:10:/)
+    await refused(lease, 'INVALID_ARGUMENT', /has the layout sonyflake2, not sonyflake;/)
     const init = (secret, more) =>
       initStore(server.url, secret, 'new', { namespace, ...SKEW, ...more })
     await refused(init(undefined, { layout: 'twitter' }), 'INVALID_ARGUMENT', /has the layout/)

@@ -87,7 +87,7 @@ def test_a_namespace_has_one_layout(store: Path) -> None:
     assert len({node_id for flake in flakes for node_id in flake.node_ids}) == 3
     for layout in ("discord", CUT):
         with pytest.raises(
-            InvalidArgumentError, match=r"has the layout 1288834974657:1:.*namespace="
+            InvalidArgumentError, match=r"has the layout twitter, not .*name another namespace"
         ):
             leased(store, layout)
     assert outcome(lambda: Randflake.leased(store, SECRET)) == "INVALID_ARGUMENT"

@@ -450,13 +450,13 @@ fn numbers_have_codes() {
     let folder = Folder::new("codes");
     let server = folder.serve(&["--max-count", "500"]);
     let mut client = server.client();
-    let mut post = |path: &str, body: serde_json::Value| client.post(path, &body);
+    let mut post = |path: &str, body: Value| client.post(path, &body);
     let made = post("/v1/codes/orders/encode", json!({ "numbers": [0, "1"] })).done();
     assert_eq!(made, json!({ "codes": ["34095755", "86483743"] }));
     let read = post("/v1/codes/orders/decode", made).done();
     assert_eq!(read, json!({ "numbers": ["0", "1"] }));
 
-    let with = |name: &str, list: &serde_json::Value| json!({ name: list, "length": 24, "alphabet": "crockford", "check": 4 });
+    let with = |name: &str, list: &Value| json!({ name: list, "length": 24, "alphabet": "crockford", "check": 4 });
     let numbers = json!(vec![u64::MAX.to_string(); 500]);
     let made = post("/v1/codes/a/encode", with("numbers", &numbers)).done();
     let read = post("/v1/codes/a/decode", with("codes", &made["codes"])).done();

@@ -14,7 +14,7 @@ pub use crate::{
         lifetime::lifetime_over,
         nodes::{invalid_node, too_many_nodes},
         slots::invalid_sequence,
-        spec::layout_json,
+        spec::{layout_json, layout_of_fingerprint},
     },
     positions::{Blocks, Positions, Unused},
     secret::invalid_secret,

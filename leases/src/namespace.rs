@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use randflake::{Error, ErrorKind, Layout, Result, Secret, bindings::quoted};
+use randflake::{
+    Error, ErrorKind, Layout, Result, Secret,
+    bindings::{layout_of_fingerprint, quoted},
+};
 use zeroize::Zeroizing;
 
 use crate::{node_ranges::NodeRanges, token::random_bytes};
@@ -320,15 +323,16 @@ impl Namespace {
             let (has, asked) =
                 if layout == TICKETS { ("leases", "tickets") } else { ("tickets", "leases") };
             return Err(Error::invalid_argument(format!(
-                "namespace {name:?} of this store has {has}, but {asked} were requested; use \
-                 another namespace= for {asked}"
+                "namespace {name:?} of this store has {has}, but {asked} were requested; name \
+                 another namespace for {asked}"
             )));
         }
         if metadata.layout != layout {
             return Err(Error::invalid_argument(format!(
-                "namespace {name:?} of this store has the layout {}, not {layout}; use another \
-                 namespace= for another layout",
-                metadata.layout
+                "namespace {name:?} of this store has the layout {}, not {}; use that one, or name \
+                 another namespace",
+                shown(&metadata.layout),
+                shown(&layout)
             )));
         }
         if metadata.key_check != self.key_check(&metadata.salt) {
@@ -337,7 +341,7 @@ impl Namespace {
                 format!(
                     "namespace {name:?} of this store belongs to another secret; do not mix ids \
                      made with two secrets in one column: use the secret of this namespace, or \
-                     another namespace= for the other column"
+                     name another namespace for the other column"
                 ),
             ));
         }
@@ -539,6 +543,12 @@ fn largest_of(layout: &str) -> u32 {
     let bits = layout.rsplit([':', ',']).find_map(|field| field.strip_prefix("node")?.parse().ok());
     let largest = bits.and_then(|bits| 1_u32.checked_shl(bits)).map_or(u32::MAX, |count| count - 1);
     largest.min(randflake::layout::MAX_NODE_ID)
+}
+
+/// Returns the text of a layout of which only the [fingerprint](Layout::fingerprint) is known.
+fn shown(fingerprint: &str) -> String {
+    let layout = layout_of_fingerprint(fingerprint);
+    layout.map_or_else(|| fingerprint.to_owned(), |layout| layout.to_string())
 }
 
 /// What a store saves about a namespace when it is created.

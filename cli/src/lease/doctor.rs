@@ -104,10 +104,10 @@ impl Doctor {
         Some(Finding::wrong(
             "layout",
             format!(
-                "{LAYOUT} is {layout}, {} in the store, and the namespace has {}: name another \
-                 namespace, or correct the layout",
-                layout.fingerprint(),
-                listed.layout
+                "{LAYOUT} is {layout}, and the namespace has {}: name another namespace, or correct \
+                 the layout",
+                bindings::layout_of_fingerprint(&listed.layout)
+                    .map_or_else(|| listed.layout.clone(), |layout| layout.to_string())
             ),
         ))
     }

@@ -154,6 +154,29 @@ fn write_options(
     Ok(())
 }
 
+/// Returns the layout that a [fingerprint](Layout::fingerprint) is of, with a preset's name if it is
+/// one's, perhaps with another epoch.
+#[must_use]
+pub fn layout_of_fingerprint(fingerprint: &str) -> Option<Layout> {
+    let packs_so = |layout: &Layout| layout.fingerprint() == fingerprint;
+    let presets = || Layout::PRESETS.iter().copied();
+    let (epoch_ms, rest) = fingerprint.split_once(':')?;
+    let epoch_ms = number(epoch_ms)?;
+    let with_epoch = |preset: Layout| preset.with_epoch_ms(epoch_ms).ok();
+    if let Some(preset) = presets().chain(presets().filter_map(with_epoch)).find(packs_so) {
+        return Some(preset);
+    }
+    let (tick_ms, fields) = rest.split_once(':')?;
+    let field = |part: &str| {
+        let (name, bits) = part.split_at(part.find(|digit: char| digit.is_ascii_digit())?);
+        Some((field_of(name)?, number(bits)?))
+    };
+    let fields = fields.split(',').map(field).collect::<Option<Vec<_>>>()?;
+    let unsigned = fields.iter().map(|(_, bits)| bits).sum::<u32>() == u64::BITS;
+    let layout = Layout::custom(fields).tick_ms(number(tick_ms)?).epoch_ms(epoch_ms);
+    layout.unsigned(unsigned).build().ok().filter(packs_so)
+}
+
 /// Describes a layout as JSON, for the command and the service.
 #[must_use]
 pub fn layout_json(layout: &Layout) -> String {

@@ -27,6 +27,29 @@ fn every_preset_is_what_custom_would_make() {
 }
 
 #[test]
+fn a_fingerprint_shows_the_layout() {
+    let of = |layout: &Layout| spec::layout_of_fingerprint(&layout.fingerprint());
+    for preset in Layout::PRESETS {
+        assert!(of(preset).is_some_and(|layout| layout.packs_like(preset)), "{preset}");
+    }
+    for (text, shown) in [
+        ("twitter,sequence=random:100", "twitter"),
+        ("twitter,epoch_ms=1577836800000", "twitter,epoch_ms=1577836800000"),
+        ("time:29,node:21,sequence:13,tick_ms=1000", "time:29,node:21,sequence:13,tick_ms=1000"),
+        (
+            "time:40,sequence:24,unsigned=true,epoch_ms=5",
+            "time:40,sequence:24,unsigned=true,epoch_ms=5",
+        ),
+    ] {
+        let layout: Layout = text.parse().expect("a layout");
+        assert_eq!(of(&layout).map(|layout| layout.to_string()).as_deref(), Some(shown));
+    }
+    for wrong in ["", "tickets", "1:2", "1:2:time99", "1:0:time41", "x:1:time41", "1:1:time4é"] {
+        assert_eq!(spec::layout_of_fingerprint(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
 fn randflake_is_what_its_constants_say() {
     assert_eq!(RANDFLAKE.bits(), 64);
     assert_eq!(RANDFLAKE.max_nodes(), MAX_NODES);
