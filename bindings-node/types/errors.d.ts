@@ -25,7 +25,7 @@ export type RandflakeErrorCode =
   | 'INVALID_NODE'
   /** A lease is backwards or outside the format's lifetime, or there is none to extend. */
   | 'INVALID_LEASE'
-  /** Text is not the text of an id, or a number is not a 64-bit bigint. */
+  /** Text is not that of an id or a code, or a number is not a bigint in range. */
   | 'INVALID_ID'
   /** Another argument is of the wrong type or out of its range. */
   | 'INVALID_ARGUMENT'

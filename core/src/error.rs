@@ -53,7 +53,7 @@ error_kinds! {
         InvalidNode = "INVALID_NODE",
         /// A lease is backwards or outside the layout's lifetime, or there is none to extend.
         InvalidLease = "INVALID_LEASE",
-        /// Text is not the text of an id, or a number does not fit in 64 bits.
+        /// Text is not that of an id or a code, or a number is out of range.
         InvalidId = "INVALID_ID",
         /// Another argument is out of its range.
         InvalidArgument = "INVALID_ARGUMENT",
