@@ -9,7 +9,7 @@ import { Snowflake as SapphireSnowflake } from '@sapphire/snowflake'
 import Hashids from 'hashids'
 import { nanoid } from 'nanoid'
 import { Snowflake as NodejsSnowflake } from 'nodejs-snowflake'
-import optimus from 'optimus-js'
+import Optimus from 'optimus-js'
 import Sqids from 'sqids'
 import { monotonicFactory, ulid } from 'ulid'
 import * as uuid from 'uuid'
@@ -41,7 +41,7 @@ const codes = new Codes(SECRET, 'orders')
 const checked = new Codes(SECRET, 'vouchers', { length: 10, alphabet: 'crockford', check: 3 })
 const sqids = new Sqids({ minLength: 8 })
 const hashids = new Hashids(SECRET, 8)
-const knuth = new optimus.Optimus(1580030173, 59260789, 1163945558)
+const knuth = new Optimus(1580030173, 59260789, 1163945558)
 
 /** Generators by the names of 2.1, each with a node id of its own: the next one where one is used up. */
 const byOldNames = {
