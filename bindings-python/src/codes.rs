@@ -19,7 +19,10 @@ pub(crate) struct Codes {
 #[pymethods]
 impl Codes {
     #[new]
-    #[pyo3(signature = (secret, label, length = Length(8), alphabet = None, check = Check(0)))]
+    #[pyo3(
+        signature = (secret, label, length = Length(8), alphabet = None, check = Check(0)),
+        text_signature = "(secret, label, length=8, alphabet='digits', check=0)"
+    )]
     fn new(
         secret: AnySecret,
         label: Label,

@@ -20,6 +20,7 @@ from randflake._generator import Generator
 from randflake._tickets import DatedTickets, Tickets
 from randflake.ids import (
     Cloak,
+    Codes,
     Inspector,
     Parts,
     decode_string,
@@ -35,6 +36,7 @@ from randflake.tickets import CounterStatus
 __all__ = [
     "BoundaryFlake",
     "Cloak",
+    "Codes",
     "DatedTickets",
     "Generator",
     "Inspector",
