@@ -32,10 +32,10 @@ class TextForm {
     this.#start = prefix === undefined ? '' : prefix?.concat?.('_')
     this.#cloak = cloak
     this.#codes = codes
-    const digits = codes?.pattern?.slice(1, -1) ?? DIGITS
+    const digits = codes?.pattern?.slice?.(1, -1) ?? DIGITS
     this.pattern = `^${this.#start}${digits}$`
     const isStart = /^([a-z]([a-z_]{0,61}[a-z])?_)?$/.test(this.#start)
-    const isCodes = cloak === PLAIN && codes?.encode && codes.decode && codes.pattern
+    const isCodes = cloak === PLAIN && codes?.encode && codes.decode && digits !== DIGITS
     const isForm = isStart && cloak?.hide && cloak.reveal && (codes === undefined || isCodes)
     if (!isForm || Object.keys(others)[0]) {
       fail('INVALID_ARGUMENT', 'pass {prefix: 1-63 of a-z and inner _, cloak or codes}')

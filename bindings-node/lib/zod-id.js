@@ -31,6 +31,13 @@ module.exports = (z) =>
           return z.NEVER
         }
       },
-      encode: (given) => form.encode(given),
+      encode(given, context) {
+        try {
+          return form.encode(given)
+        } catch {
+          context.issues.push({ code: 'custom', message: 'Invalid id: it has no code', input: given })
+          return z.NEVER
+        }
+      },
     })
   }

@@ -120,6 +120,9 @@ for (const installed of ['zod', 'zod-4-1']) {
         [[['id'], message]],
       )
       assert.equal(id({ form }).parse(form.encode(7n)), 7n)
+      for (const none of [10n ** 9n, -1n]) {
+        assert.equal(z.safeEncode(id({ form }), none).success, false)
+      }
     })
 
     test('every path of the table in the guide', () => {

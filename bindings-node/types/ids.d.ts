@@ -202,7 +202,7 @@ export class Codes {
   readonly check: number
   /** How many numbers have codes: alphabet.length ** (length - check), at most 2^64. */
   readonly capacity: bigint
-  /** A regular expression for what `decode` reads, except that most texts have a wrong check. */
+  /** A regular expression that matches all that `decode` reads, and texts with a wrong check. */
   readonly pattern: string
 
   /**

@@ -562,6 +562,17 @@ def test_codes_are_the_text_of_a_field() -> None:
     assert int(prepared) == 7
     shown = randflake.rest_framework.RandflakeField(form=TextForm(codes=CODES))
     assert shown.to_internal_value(code) == shown.to_representation(7) == code
+    # As it may be typed, it becomes the one that is written, since frameworks compare texts.
+    letters = TextForm(codes=Codes(SECRET, "orders", alphabet="crockford"))
+    typed = RandflakeField(form=letters)
+    code = letters.encode(7)
+    assert typed.to_python(code.lower()) == typed._outside(code.lower()) == code
+    assert typed._outside("no code") == "no code"
+    typed_outside = randflake.rest_framework.RandflakeField(form=letters)
+    assert typed_outside.to_internal_value(code.lower()) == code
+    converter = randflake.django.IdConverter()
+    converter.form = letters
+    assert converter.to_python(code.lower()) == converter.to_url(7) == code
     for wrong in ("12345678", "1234567", "", "x" * 8):
         with pytest.raises(ValidationError):
             field.to_python(wrong)

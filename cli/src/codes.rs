@@ -121,7 +121,7 @@ impl CodesCommand {
             Self::Decode(Decode { ids, codes, prefix, input, secret }) => {
                 let codes = codes.read(secret)?;
                 // Codes of letters look like names.
-                let input = input.with_symbols(codes.alphabet());
+                let input = input.with_codes(codes.alphabet(), codes.length());
                 ids::convert(ids, &input, prefix.as_deref(), |code| {
                     Ok(codes.decode(code)?.to_string())
                 })

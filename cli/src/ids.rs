@@ -2,12 +2,12 @@
 
 use std::{
     fmt::Display,
-    io::{self, BufRead, IsTerminal, Stdin, Write},
+    io::{self, BufRead, IsTerminal, Read, Stdin, Write},
 };
 
 use clap::{ValueEnum, error::ErrorKind as Wrong};
 use csv::{ReaderBuilder, StringRecord};
-use randflake::{Error, ErrorKind, Id, Result, bindings};
+use randflake::{Error, ErrorKind, Id, Result, Secret, bindings};
 
 use crate::{Failure, output, usage};
 
@@ -34,15 +34,15 @@ pub(crate) struct InputArguments {
     #[arg(long)]
     skip_header: bool,
 
-    /// What consists of these symbols names no column.
+    /// The symbols of codes, and how many each has: these name no column.
     #[arg(skip)]
-    symbols: String,
+    codes: (String, usize),
 }
 
 impl InputArguments {
-    /// Adds the symbols of codes, which may look like the name of a column.
-    pub(crate) fn with_symbols(&self, symbols: &str) -> Self {
-        Self { symbols: symbols.to_owned(), ..self.clone() }
+    /// Adds the symbols and the length of codes, which may look like the name of a column.
+    pub(crate) fn with_codes(&self, symbols: &str, length: usize) -> Self {
+        Self { codes: (symbols.to_owned(), length), ..self.clone() }
     }
 
     /// Returns whether a line names a column: many names, such as `id` and `code`, are ids in the
@@ -51,7 +51,8 @@ impl InputArguments {
         !line.is_empty()
             && line.len() <= LONGEST_HEADER
             && line.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
-            && !line.chars().all(|symbol| self.symbols.contains(symbol))
+            && !(line.len() == self.codes.1
+                && line.chars().all(|symbol| self.codes.0.contains(symbol)))
     }
 }
 
@@ -76,8 +77,12 @@ impl Ids<'_> {
                 // Keeps the lines in order if both streams are shown together.
                 out.flush()?;
                 self.has_failed = true;
-                let id: String = id.chars().take(40).collect();
-                output::report(error.code(), &format_args!("{id:?}: {error}"));
+                let what = if could_be_a_secret(id) {
+                    "text that could be a secret, which is not shown".to_owned()
+                } else {
+                    format!("{:?}", id.chars().take(40).collect::<String>())
+                };
+                output::report(error.code(), &format_args!("{what}: {error}"));
                 Ok(None)
             }
             done => done.map(Some),
@@ -156,10 +161,33 @@ fn write_row(out: &mut dyn Write, row: &StringRecord) -> Result<(), Failure> {
     Ok(out.write_all(&written)?)
 }
 
+/// The standard input, and whether a quote in it has not ended.
+struct Quotes {
+    stdin: Stdin,
+    is_open: bool,
+}
+
+impl Default for Quotes {
+    fn default() -> Self {
+        Self { stdin: io::stdin(), is_open: false }
+    }
+}
+
+impl Read for Quotes {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.stdin.read(buffer)?;
+        self.is_open =
+            buffer[..count].iter().fold(self.is_open, |open, byte| open ^ (*byte == b'"'));
+        Ok(count)
+    }
+}
+
 /// The rows of CSV in the standard input.
 struct Rows<'a> {
     input: &'a InputArguments,
-    reader: csv::Reader<Stdin>,
+    reader: csv::Reader<Quotes>,
+    /// What follows the last row that was read.
+    ahead: Option<StringRecord>,
     /// The names of the columns, if there are any.
     header: Option<StringRecord>,
     /// Where the ids are.
@@ -172,19 +200,21 @@ impl<'a> Rows<'a> {
     /// Finds the column.
     fn open(column: &str, input: &'a InputArguments) -> Result<Self, Failure> {
         let reader =
-            ReaderBuilder::new().has_headers(false).flexible(true).from_reader(io::stdin());
+            ReaderBuilder::new().has_headers(false).flexible(true).from_reader(Quotes::default());
         let mut rows = Self {
             input,
             reader,
+            ahead: None,
             header: None,
             column: 0,
             row: StringRecord::new(),
             is_first: true,
         };
+        rows.ahead = rows.read_one()?;
         let number = column.parse::<usize>().ok();
         if input.skip_header || number.is_none() {
             let mut names = StringRecord::new();
-            rows.reader.read_record(&mut names).map_err(|error| unreadable(&error))?;
+            rows.read_into(&mut names)?;
             rows.header = Some(names);
             rows.is_first = false;
         }
@@ -211,9 +241,36 @@ impl<'a> Rows<'a> {
         Ok(rows)
     }
 
+    /// Reads a row. One with a quote that does not end would contain all rows after it: that is seen
+    /// at the end of the input, so the row that follows is read first.
+    fn read_into(&mut self, row: &mut StringRecord) -> Result<bool, Failure> {
+        let Some(next) = self.ahead.take() else { return Ok(false) };
+        *row = next;
+        self.ahead = self.read_one()?;
+        if self.ahead.is_none() && self.reader.get_ref().is_open {
+            let line = row.position().map_or(0, csv::Position::line);
+            return Err(usage(
+                Wrong::ValueValidation,
+                format_args!(
+                    "a quote in the row that begins in line {line} of the input does not end"
+                ),
+            ));
+        }
+        Ok(true)
+    }
+
+    fn read_one(&mut self) -> Result<Option<StringRecord>, Failure> {
+        let mut row = StringRecord::new();
+        let is_there = self.reader.read_record(&mut row).map_err(|error| unreadable(&error))?;
+        Ok(is_there.then_some(row))
+    }
+
     /// Returns the next id, and whether it looks like the name of a column.
     fn next(&mut self) -> Result<Option<(String, bool)>, Failure> {
-        if !self.reader.read_record(&mut self.row).map_err(|error| unreadable(&error))? {
+        let mut row = std::mem::take(&mut self.row);
+        let is_there = self.read_into(&mut row)?;
+        self.row = row;
+        if !is_there {
             return Ok(None);
         }
         let Some(id) = self.row.get(self.column) else {
@@ -265,6 +322,13 @@ fn lines(
 #[cold]
 fn unreadable(error: &dyn Display) -> Failure {
     usage(Wrong::Io, format_args!("cannot read the ids from standard input: {error}"))
+}
+
+/// Returns whether a text has as many hex digits as a secret, which may have been given as an id by
+/// mistake.
+fn could_be_a_secret(text: &str) -> bool {
+    let mut others = text.split(|each: char| !each.is_ascii_hexdigit());
+    others.any(|digits| digits.len() >= 2 * Secret::BYTES)
 }
 
 fn without_prefix<'a>(id: &'a str, prefix: Option<&str>, is_header: bool) -> Result<&'a str> {

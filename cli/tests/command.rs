@@ -410,6 +410,13 @@ fn a_column_of_csv_is_read_and_converted() {
         let refused = hide(&["--column", column], input);
         assert_eq!((refused.status.code(), &*refused.stdout), (Some(2), ""), "{column}");
     }
+    // A quote that does not end would take all other rows along as they are.
+    for input in ["id,n\n1,\"a\n2,b\n3,c\n", "id,n\n1,a\n2,\"b", "\"id,n\n1,a\n"] {
+        let refused = hide(&["--column", "id"], input);
+        assert_eq!(refused.status.code(), Some(2), "{input:?}: {}", refused.stdout);
+        assert!(refused.stderr.contains("does not end"), "{}", refused.stderr);
+        assert!(!refused.stdout.contains("\n2") && !refused.stdout.contains("\n3"));
+    }
     let inspected = run(
         &mut folder.command(&["inspect", "--json", "--column", "code"]),
         "n,code\r\n1,3vgoe12ccb8gh\r\n",
@@ -480,6 +487,10 @@ fn numbers_have_codes() {
         let refused = codes(verb, wrong, "");
         assert_eq!((refused.status.code(), &*refused.stdout), (Some(1), ""), "{wrong:?}");
     }
+    let header = codes("decode", &["--alphabet", "letters", "--length", "9"], "BCDFGHJ\n");
+    assert_eq!((header.status.code(), &*header.stdout), (Some(1), ""), "another length");
+    let secret = codes("decode", &["dffd6021bb2bd5b0af676290809ec3a5"], "");
+    assert!(!secret.stderr.contains("dffd6021"), "{}", secret.stderr);
     let no_label = run(&mut folder.command(&["codes", "encode", "42"]), "");
     assert_eq!(no_label.status.code(), Some(2));
 }

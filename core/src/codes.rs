@@ -127,8 +127,8 @@ impl Codes {
         self.capacity
     }
 
-    /// Returns a regular expression for what [`decode`](Self::decode) reads, except that most texts
-    /// do not have the right check. For JSON schemas.
+    /// Returns a regular expression that matches all that [`decode`](Self::decode) reads, and also
+    /// texts that are no codes, such as with a wrong check. For JSON schemas.
     ///
     /// ```
     /// # use randflake::{Codes, Secret};
@@ -162,24 +162,21 @@ impl Codes {
     #[cold]
     fn out_of_range(&self, number: u64) -> Error {
         invalid(format!(
-            "these codes are of the numbers 0 to {}, got {number}; longer codes, under another \
-             label, have more",
+            "these codes cover the numbers 0 to {}, got {number}; for more, make longer codes under \
+             another label",
             self.capacity - 1,
         ))
     }
 
     #[cold]
     fn other_length(&self, got: usize) -> Error {
-        invalid(format!("such a code has {} characters, got {got}", self.length()))
+        invalid(format!("a code here has {} characters, got {got}", self.length()))
     }
 
     #[cold]
     fn other_symbol(&self, index: usize) -> Error {
         let symbols = self.alphabet.class();
-        invalid(format!(
-            "such a code has the characters {symbols}; number {} is another",
-            index + 1
-        ))
+        invalid(format!("character {} of this code is not one of {symbols}", index + 1))
     }
 }
 
@@ -282,7 +279,9 @@ impl<'a> CodesBuilder<'a> {
 
 #[cold]
 fn none_of_these() -> Error {
-    invalid("this is no such code: it has a typing error, or another secret or label made it")
+    invalid(
+        "this is not a valid code: it has a typing error, or was made with another secret or label",
+    )
 }
 
 fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -120,7 +120,7 @@ fn errors_say_what_is_allowed_and_no_text_that_could_be_a_secret() {
     let codes = Codes::builder(&secret(), "orders").check(3).build().expect("codes");
     let error = |code: &str| codes.decode(code).expect_err("refused").to_string();
     assert!(error("1234567").contains("8 characters, got 7"));
-    assert!(error("1234567x").contains("0-9") && error("1234567x").contains('8'));
+    assert!(error("1234567x").contains("0-9") && error("1234567x").starts_with("character 8 "));
     assert!(error("12345678").contains("typing error"));
     let error = codes.encode(100_000).expect_err("refused").to_string();
     assert!(error.contains("0 to 99999, got 100000"), "{error}");

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use randflake::{Cloak, Codes, Error, ErrorKind, Id, Secret, bindings};
 use serde_json::Value;
 
@@ -104,8 +104,11 @@ impl Listed<'_> {
     ) -> Result<(Fields, Vec<Value>, Reserved), Refusal> {
         let most = self.limits.max_count as usize;
         let longest = 1024 + most * LONGEST;
-        // For the body, and for the answer.
-        let room = self.room.reserve(2 * longest, self.limits.max_wait).await?;
+        let sent = self.body.size_hint().exact().and_then(|sent| usize::try_from(sent).ok());
+        let sent = sent.map_or(longest, |sent| sent.min(longest));
+        // For the body, and for the answer: each value has at least a digit and a comma.
+        let answered = most.min(1 + sent / 2) * LONGEST;
+        let room = self.room.reserve(sent + answered, self.limits.max_wait).await?;
         let mut fields = Fields::read_long(self.body, &[&[name], others].concat(), longest).await?;
         match fields.take(name) {
             Some(Value::Array(values)) if (1..=most).contains(&values.len()) => {

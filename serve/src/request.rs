@@ -3,7 +3,10 @@
 use std::{borrow::Cow, time::Duration};
 
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::{StatusCode, body::Incoming};
+use hyper::{
+    StatusCode,
+    body::{Body as _, Incoming},
+};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -114,14 +117,21 @@ impl Fields {
         known: &[&str],
         longest: usize,
     ) -> Result<Self, Refusal> {
+        let too_long = || {
+            let why = format!("a body must have at most {longest} bytes");
+            Refusal::invalid(StatusCode::PAYLOAD_TOO_LARGE, why)
+        };
+        // Without waiting for the rest.
+        if usize::try_from(body.size_hint().lower()).is_ok_and(|sent| sent > longest) {
+            return Err(too_long());
+        }
         let read = Limited::new(body, longest).collect();
         let read = timeout(BODY_TIMEOUT, read).await.map_err(|_| {
             Refusal::invalid(StatusCode::REQUEST_TIMEOUT, "the body of the request took too long")
         })?;
         let content = read.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                let why = format!("a body must have at most {longest} bytes");
-                return Refusal::invalid(StatusCode::PAYLOAD_TOO_LARGE, why);
+                return too_long();
             }
             bad("the body of the request was cut off")
         })?;

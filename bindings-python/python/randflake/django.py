@@ -17,6 +17,7 @@ admin, URLs, fixtures and sessions.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,13 +175,12 @@ class RandflakeField(models.Field):
 
     def to_python(self, value: Any) -> str | None:
         """Reads input from outside, which must be a text: the numbers of JSON may be rounded."""
-        if value is not None:
-            try:
-                self.form.decode(value)
-            except InvalidArgumentError as error:
-                raise ValidationError(str(error), code="invalid") from error
-        text: str | None = value
-        return text
+        if value is None:
+            return None
+        try:
+            return self.form._as_written(value)
+        except InvalidArgumentError as error:
+            raise ValidationError(str(error), code="invalid") from error
 
     def formfield(self, **options: Any) -> Any:
         # A CharField, as for any field.
@@ -193,6 +193,10 @@ class RandflakeField(models.Field):
             instance.__dict__[self.field.attname] = self.field._outside(value)
 
     def _outside(self, value: Any) -> Any:
+        if isinstance(value, str) and self.form.codes is not None:
+            # What is no code is refused by what reads the attribute, as any other text.
+            with suppress(InvalidArgumentError):
+                return self.form._as_written(value)
         return self.form.encode(value) if hasattr(value, "__index__") else value
 
 
@@ -246,12 +250,11 @@ class IdConverter:
     form = TextForm()
 
     def to_python(self, value: str) -> str:
-        """Returns the text as it is.
+        """Returns the text, a code as its form writes it.
 
         Raises InvalidArgumentError with the code INVALID_ID, which Django treats as no match.
         """
-        self.form.decode(value)
-        return value
+        return self.form._as_written(value)
 
     def to_url(self, value: int | str) -> str:
         """Returns the text of an id.

@@ -384,7 +384,7 @@ class Codes:
         """
     @property
     def pattern(self) -> str:
-        """A regular expression for what decode reads, except that most texts have a wrong check.
+        """A regular expression that matches all that decode reads, and texts with a wrong check.
 
         >>> from randflake import Codes
         >>> Codes("dffd6021bb2bd5b0af676290809ec3a5", "vouchers").pattern

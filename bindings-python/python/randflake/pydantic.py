@@ -52,7 +52,8 @@ class AsText:
     form: the text form; without it, the plain one.
     text_only: whether a number is refused from Python, too. FastAPI turns the JSON of a request
     into Python objects before it calls Pydantic, so only this refuses a number in a body, which the
-    client may have rounded.
+    client may have rounded. Set it where the form has codes of digits: as a number, such a code is
+    another id.
 
     Raises InvalidTypeError with the code INVALID_ARGUMENT.
 

@@ -45,11 +45,9 @@ class RandflakeField(serializers.Field):
 
     def to_internal_value(self, data: Any) -> str:
         try:
-            self.form.decode(data)
+            return self.form._as_written(data)
         except InvalidArgumentError as error:
             raise serializers.ValidationError(str(error), code="invalid") from error
-        text: str = data
-        return text
 
     def to_representation(self, value: int | str) -> str:
         return value if isinstance(value, str) else self.form.encode(value)

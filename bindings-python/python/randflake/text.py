@@ -109,7 +109,9 @@ class TextForm:
         """
         digits = encode_string(id)
         if self.codes is not None:
-            digits = self.codes.encode(int(digits, 32))
+            # A negative number has no code, unless they have all 64 bits.
+            all_bits = self.codes.capacity == 2**64
+            digits = self.codes.encode(int(digits, 32) if all_bits else id)
         elif self.cloak is not None:
             # The digits are of the unsigned number, as cloaks hide it.
             digits = self.cloak.hide_string(int(digits, 32))
@@ -138,6 +140,11 @@ class TextForm:
         else:
             return decode_string(digits)
         return number if number < 2**63 else number - 2**64
+
+    def _as_written(self, text: str) -> str:
+        """Returns a text as encode writes it: codes may be typed in other ways."""
+        number = self.decode(text)
+        return text if self.codes is None else self.encode(number)
 
     @property
     def _described(self) -> str:
