@@ -35,7 +35,11 @@ module.exports = (z) =>
         try {
           return form.encode(given)
         } catch {
-          context.issues.push({ code: 'custom', message: 'Invalid id: it has no code', input: given })
+          context.issues.push({
+            code: 'custom',
+            message: 'Invalid id: it has no code',
+            input: given,
+          })
           return z.NEVER
         }
       },

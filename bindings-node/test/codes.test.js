@@ -143,7 +143,8 @@ suite('codes as the form of ids', () => {
     for (const options of [
       { codes: vouchers, cloak },
       { codes: {} },
-      { codes: null }, { codes: { encode() {}, decode() {}, pattern: 5 } },
+      { codes: null },
+      { codes: { encode() {}, decode() {}, pattern: 5 } },
       { codes: 0 },
       { codes: 'digits' },
       vouchers,
