@@ -82,6 +82,7 @@ struct ProjectReadme;
 
 // Each document with a block of Rust.
 #[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../docs/guides/async-rust.md")]
 #[doc = include_str!("../../docs/guides/codes.md")]
 #[doc = include_str!("../../docs/guides/leases.md")]
 #[doc = include_str!("../../docs/guides/monitoring.md")]
