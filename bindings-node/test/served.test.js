@@ -210,6 +210,40 @@ test('an answer that does not come', async (t) => {
   assert.equal(asked(), 1)
 })
 
+test('a fetch that knows no signals is left alone after the time', async () => {
+  const body = () => Promise.resolve(new Response(new ReadableStream({})))
+  for (const fetch of [() => new Promise(() => {}), body]) {
+    const flake = new ServedGenerator('https://ids.internal', { timeoutMs: 20, fetch })
+    for (let again = 0; again < 2; again++) {
+      await assert.rejects(flake.generate(), { ...UNAVAILABLE, message: /within 20 ms/ })
+    }
+  }
+})
+
+test('an answer that was given out before is refused, however long ago', async () => {
+  const answers = [1, 3, 5, 7, 3].map((first) => ({ ids: [String(first), String(first + 1)] }))
+  const fetch = () => Promise.resolve(Response.json(answers.shift()))
+  const flake = new ServedGenerator('https://ids.internal', { batch: 2, fetch })
+  const made = []
+  for (let count = 0; count < 8; count++) made.push(await flake.generate())
+  assert.equal(new Set(made).size, 8)
+  await assert.rejects(flake.generate(), { ...UNAVAILABLE, message: /twice/ })
+})
+
+test('a token at the end of a long message, or in place of a code, is not shown', async () => {
+  for (const body of [
+    { code: 'BUSY', message: `${'x'.repeat(290)}${TOKEN}` },
+    { code: TOKEN, message: 'no' },
+  ]) {
+    const fetch = () => Promise.resolve(Response.json(body, { status: 503 }))
+    const flake = new ServedGenerator('https://ids.internal', { token: TOKEN, fetch })
+    await assert.rejects(flake.generate(), ({ code, message }) => {
+      assert(!`${code} ${message}`.includes(TOKEN.slice(0, 8)), `${code} ${message}`)
+      return true
+    })
+  }
+})
+
 test('answers without ids are errors', async (t) => {
   const ids = (...list) => JSON.stringify({ ids: list })
   const bodies = {
@@ -329,7 +363,16 @@ test('arguments that are none', async () => {
   const url = 'https://ids.internal'
   const invalid = { name: 'RandflakeError', code: 'INVALID_ARGUMENT' }
   const urls = ['', 'ids.internal', '/v1', 'ftp://ids.internal', 'https://a:b@ids.internal', null]
-  for (const wrong of [...urls, undefined, 5, {}, `${url}?a=b`, `${url}#a`]) {
+  for (const wrong of [
+    ...urls,
+    undefined,
+    5,
+    {},
+    `${url}?a=b`,
+    `${url}#a`,
+    `${url}/?`,
+    `${url}/#`,
+  ]) {
     assert.throws(() => new ServedGenerator(wrong), invalid)
   }
   const options = { token: ['', ' ', 5, null, 'a b', 'a\n', 'ä'], fetch: [5, null, 'x', {}] }
@@ -354,6 +397,8 @@ test('arguments that are none', async () => {
   for (const count of [-1, 0.5, '1', 1n, Number.NaN, undefined, 2 ** 53]) {
     await assert.rejects(flake.generateMany(count), invalid)
   }
+  assert.deepEqual(await flake.generateMany(0), [])
+  await assert.rejects(flake.generate({ signal: { throwIfAborted() {} } }), invalid)
   await assert.rejects(flake.generate({ sgnal: 1 }), invalid)
   await assert.rejects(flake.generate({ signal: 5 }), invalid)
   await assert.rejects(flake.generate.call({}), invalid)

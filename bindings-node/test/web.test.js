@@ -404,6 +404,22 @@ test('codes.json', () => {
   }
 })
 
+test('too much at a time is refused, and everything goes on', () => {
+  const codes = new web.Codes(SECRET, 'orders')
+  const inspector = new web.Inspector(SECRET)
+  const invalidSecret = { name: 'RandflakeError', code: 'INVALID_SECRET' }
+  for (const secret of [new Uint8Array(2 ** 24), 'a'.repeat(2 ** 24)]) {
+    assert.throws(() => new web.Inspector(secret), invalidSecret)
+    assert.throws(() => new web.Codes(secret, 'orders'), invalidSecret)
+  }
+  const many = new BigInt64Array(2 ** 24 + 1)
+  const invalid = { name: 'RandflakeError', code: 'INVALID_ARGUMENT' }
+  assert.throws(() => inspector.encryptMany(many), invalid)
+  assert.throws(() => codes.decode('1'.repeat(2 ** 24)), { code: 'INVALID_ID' })
+  assert.equal(codes.decode(codes.encode(7n)), 7n)
+  assert.equal(inspector.decrypt(inspector.encrypt(7n)), 7n)
+})
+
 test('what has no code is refused as the native half refuses it', WITH_NATIVE, () => {
   const numbers = [...STRANGE, ...BIGINTS, 10n ** 8n, 1n]
   const codes = [...STRANGE, '8648374', '8648374x', '86483743', '864837430', '8'.repeat(5000)]

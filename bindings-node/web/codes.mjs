@@ -5,6 +5,7 @@ import {
   answered,
   call,
   describe,
+  forgetTexts,
   handlesOf,
   mustBe,
   onlyWithNew,
@@ -43,10 +44,16 @@ function make(secret, label, options) {
     unicode('the label', label),
     unicode('alphabet', alphabet),
   ])
-  const sizes = [
-    sizeOf('length', length, 'a whole number, 4 to 24'),
-    sizeOf('check', check, 'a whole number, 0 or more, below the length'),
-  ]
+  let sizes
+  try {
+    sizes = [
+      sizeOf('length', length, 'a whole number, 4 to 24'),
+      sizeOf('check', check, 'a whole number, 0 or more, below the length'),
+    ]
+  } catch (error) {
+    forgetTexts()
+    throw error
+  }
   return call('make_codes', secretLength, isText, ...lengths, ...sizes)
 }
 

@@ -10,6 +10,7 @@ export function provide(loader) {
 }
 
 let exports
+let isDead = false
 
 const wasm = () => {
   exports ??= new WebAssembly.Instance(load()).exports
@@ -30,25 +31,41 @@ export class RandflakeError extends Error {
   }
 }
 
+/**
+ * Does something in the core. What it left half done when it failed stays so: from then on, all calls
+ * fail. Another core would know none of the objects.
+ */
+function inCore(work) {
+  if (isDead) {
+    throw new RandflakeError(
+      'INTERNAL',
+      'the core failed before, by too much at a time; load it anew',
+    )
+  }
+  const core = wasm()
+  try {
+    return work(core)
+  } catch (error) {
+    // A trap: no memory, or a defect of ours.
+    isDead = true
+    const message = `the core failed: ${error.message}; pass less at a time`
+    throw new RandflakeError('INTERNAL', message, undefined, { cause: error })
+  }
+}
+
 /** Calls a function of the core, and throws the error that it leaves. */
 export function call(name, ...given) {
-  const functions = wasm()
-  let made
-  let hasFailed
-  try {
-    made = functions[name](...given)
-    hasFailed = functions.has_failed()
-  } catch (error) {
-    // A trap: a defect of ours, or no memory.
-    throw new RandflakeError('INTERNAL', `the core failed: ${error.message}`, undefined, {
-      cause: error,
-    })
-  }
+  const [made, hasFailed] = inCore((core) => [core[name](...given), core.has_failed()])
   if (!hasFailed) return made
   const answer = answered()
   const end = answer.indexOf('\n')
   throw new RandflakeError(answer.slice(0, end), answer.slice(end + 1))
 }
+
+/** The most characters of a text that go to the core: labels, codes and layouts are shorter. */
+const LONGEST_TEXT = 65_536
+/** The most numbers at a time: a gigabyte, with what is made of them. */
+const MOST_NUMBERS = 2 ** 24
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -61,12 +78,13 @@ export function answered() {
 
 /** Writes texts, or bytes, for the next call, one after the other, and returns their lengths. */
 export function write(...texts) {
-  const { memory, text_room } = wasm()
+  // As much as shows that it is too long, so that the memory stays small.
+  const short = texts.map((text) => text.slice(0, LONGEST_TEXT))
   // One character of UTF-16 is at most three bytes of UTF-8.
-  const room = texts.reduce((sum, text) => sum + 3 * text.length, 0)
-  const start = text_room(room)
-  let free = new Uint8Array(memory.buffer, start, room)
-  return texts.map((text) => {
+  const room = short.reduce((sum, text) => sum + 3 * text.length, 0)
+  const start = inCore(({ text_room }) => text_room(room))
+  let free = new Uint8Array(wasm().memory.buffer, start, room)
+  return short.map((text) => {
     let length = text.length
     if (typeof text === 'string') length = encoder.encodeInto(text, free).written
     else free.set(text)
@@ -75,15 +93,25 @@ export function write(...texts) {
   })
 }
 
+/** Erases what was written for a call that is not made. */
+export function forgetTexts() {
+  inCore(({ text_room }) => text_room(0))
+}
+
 /** Has the core change a copy of 64-bit numbers, and returns what it made: so many bytes of each. */
 export function changed(name, object, numbers, size = 8) {
   const { memory, number_room, number_start } = wasm()
-  const start = number_room(numbers.length)
-  new BigInt64Array(memory.buffer, start, numbers.length).set(numbers)
+  // Once: it could be a getter.
+  const count = numbers.length
+  if (!(count <= MOST_NUMBERS)) {
+    throw invalidArgument(`at most ${MOST_NUMBERS} at a time, got ${count}`)
+  }
+  const start = inCore(() => number_room(count))
+  new BigInt64Array(memory.buffer, start, count).set(numbers)
   call(name, object)
   const made = number_start()
-  const copy = memory.buffer.slice(made, made + size * numbers.length)
-  number_room(0) // there may have been many
+  const copy = memory.buffer.slice(made, made + size * count)
+  inCore(() => number_room(0)) // there may have been many
   return copy
 }
 
@@ -144,8 +172,12 @@ export const optionsOf = (options, ...names) =>
   options === undefined ? {} : withNames('the options', options, names)
 
 /** Frees what objects held that are gone; without it, on some edge runtimes, their memory stays. */
-const gone =
-  globalThis.FinalizationRegistry && new FinalizationRegistry((handle) => wasm().forget(handle))
+const gone = globalThis.FinalizationRegistry && new FinalizationRegistry(forget)
+
+/** Frees an object of the core. Nobody could take an error. */
+export function forget(handle) {
+  if (!isDead) wasm().forget(handle)
+}
 
 /** Keeps the objects of a class, each by the number that the core knows it by. */
 export function handlesOf(name) {

@@ -5,6 +5,7 @@ import {
   answered,
   call,
   describe,
+  forget,
   handlesOf,
   mustBe,
   onlyWithNew,
@@ -82,9 +83,17 @@ function withStarts(handle, sequence) {
 
 function described(layout, options) {
   const { epochMs, sequence } = optionsOf(options, 'epochMs', 'sequence')
+  const replaced = (handle, change) => {
+    try {
+      return change(handle)
+    } finally {
+      forget(handle)
+    }
+  }
   let handle = call('make_layout', ...write(textOf(layout)))
-  if (epochMs !== undefined) handle = withEpoch(handle, epochMs)
-  return sequence === undefined ? handle : withStarts(handle, sequence)
+  if (epochMs !== undefined) handle = replaced(handle, (old) => withEpoch(old, epochMs))
+  if (sequence !== undefined) handle = replaced(handle, (old) => withStarts(old, sequence))
+  return handle
 }
 
 function propertiesOf(handle) {

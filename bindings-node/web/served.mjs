@@ -14,6 +14,8 @@ const OPTIONS = ['token', 'batch', 'timeoutMs', 'fetch']
 const MOST_IDS = 100_000
 /** The longest time that timers have. */
 const LONGEST_MS = 2 ** 31 - 1
+/** How many batches are remembered. */
+const MOST_BATCHES = 10_000
 /** How long nothing is fetched ahead after a failure that does not say how long. */
 const AGAIN_MS = 1000
 /** As much of a message as a log can bear. */
@@ -34,7 +36,7 @@ function addressOf(url) {
   }
   if (!/^https?:$/.test(address.protocol)) throw refused('begins with http:// or https://')
   if (address.username || address.password) throw refused('has no user and password; pass token')
-  if (address.search || address.hash) throw refused('has no query and no fragment')
+  if (/[?#]/.test(address.href)) throw refused('has no query and no fragment')
   address.pathname = address.pathname.replace(/\/*$/, '/v1/ids')
   return address
 }
@@ -66,7 +68,7 @@ function idsOf(text, count) {
 }
 
 /** Returns the error that an answer is. */
-function errorOf(status, retryAfter, text) {
+function errorOf(status, retryAfter, text, token) {
   let code
   let message
   try {
@@ -74,10 +76,12 @@ function errorOf(status, retryAfter, text) {
   } catch {
     // Of a proxy before the service, perhaps.
   }
-  if (typeof code !== 'string' || typeof message !== 'string') {
+  if (!/^[A-Z_]{1,40}$/.test(code) || typeof message !== 'string') {
     return unavailable(`the service answered with status ${status}, without an error of its own`)
   }
   const retryAfterMs = /^[0-9]{1,6}$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined
+  // First of all of it: half a token would stay.
+  if (token !== undefined) message = message.replaceAll(token, '[token]')
   return new RandflakeError(code, message.slice(0, LONGEST_MESSAGE), retryAfterMs)
 }
 
@@ -92,7 +96,10 @@ function partsOf(self) {
 /** Takes the options of a call. */
 function signalOf(options) {
   const { signal } = optionsOf(options, 'signal')
-  if (signal === undefined || typeof signal?.throwIfAborted === 'function') return signal
+  const isSignal = ['throwIfAborted', 'addEventListener', 'removeEventListener'].every(
+    (name) => typeof signal?.[name] === 'function',
+  )
+  if (signal === undefined || isSignal) return signal
   throw mustBe('signal', 'an AbortSignal', signal)
 }
 
@@ -100,8 +107,9 @@ function signalOf(options) {
 class Supply {
   /** Those that are left of the last batch, the next one last. */
   #ids = []
-  /** All of the last batch: a cache in between could answer it twice. */
+  /** All of the last batch, and the first id of each before it: a cache could answer one twice. */
   #last = new Set()
+  #firsts = new Set()
   /** Who waits, in the order of their calls. */
   #waiting = new Set()
   #isFetching = false
@@ -153,10 +161,16 @@ class Supply {
     this.#isFetching = true
     try {
       const fetched = await this.#batch()
-      if (fetched.some((id) => this.#last.has(id)) || new Set(fetched).size < fetched.length) {
+      const isOld = this.#firsts.has(fetched[0]) || fetched.some((id) => this.#last.has(id))
+      if (isOld || new Set(fetched).size < fetched.length) {
         throw unavailable('the service answered an id twice; does something cache its answers?')
       }
       this.#last = new Set(fetched)
+      this.#firsts.add(fetched[0])
+      if (this.#firsts.size > MOST_BATCHES) {
+        const [oldest] = this.#firsts
+        this.#firsts.delete(oldest)
+      }
       // The older ones first.
       this.#ids.unshift(...fetched.reverse())
       this.#aheadFrom = 0
@@ -173,20 +187,26 @@ class Supply {
   async #batch() {
     const { timeoutMs } = this.#settings
     const stop = new AbortController()
+    const { signal } = stop
     const timer = setTimeout(() => stop.abort(), timeoutMs)
+    // A fetch that does not know signals would never end.
+    const late = new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason))
+    })
+    late.catch(() => undefined)
+    const again = (error) => {
+      if (error instanceof RandflakeError || signal.aborted) throw error
+      return this.#ask(signal)
+    }
     try {
-      const { signal } = stop
-      return await this.#ask(signal).catch((error) => {
-        if (error instanceof RandflakeError || signal.aborted) throw error
-        return this.#ask(signal)
-      })
+      return await Promise.race([this.#ask(signal).catch(again), late])
     } catch (error) {
       if (error instanceof RandflakeError) throw error
-      const isLate = stop.signal.aborted
-      const late = `the service did not answer within ${timeoutMs} ms`
-      throw unavailable(isLate ? late : 'the service cannot be reached', error)
+      const isLate = `the service did not answer within ${timeoutMs} ms`
+      throw unavailable(signal.aborted ? isLate : 'the service cannot be reached', error)
     } finally {
       clearTimeout(timer)
+      stop.abort() // a body that nobody reads
     }
   }
 
@@ -203,9 +223,7 @@ class Supply {
     // Whole, or not at all.
     const text = await response.text()
     if (status === 200) return idsOf(text, batch)
-    const error = errorOf(status, response.headers.get('retry-after'), text)
-    if (token !== undefined) error.message = error.message.replaceAll(token, '[token]')
-    throw error
+    throw errorOf(status, response.headers.get('retry-after'), text, token)
   }
 }
 
@@ -245,7 +263,7 @@ export const ServedGenerator = onlyWithNew(
       if (!Number.isSafeInteger(count) || count < 0) {
         throw mustBe('the number of ids', 'an integer, at least 0', count)
       }
-      return supply.take(count, signal)
+      return count === 0 ? [] : supply.take(count, signal)
     }
   },
 )
