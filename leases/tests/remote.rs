@@ -12,7 +12,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    thread,
+    thread::{self, ScopedJoinHandle},
     time::Duration,
 };
 
@@ -81,10 +81,25 @@ fn check_all<C: Client + 'static>(
     protocol: fn(Namespace) -> Protocol,
 ) {
     thread::scope(|scope| {
-        for test in randflake_conformance::ALL.iter().chain(randflake_conformance::COUNTERS) {
-            scope.spawn(move || test(&Conforming { client, protocol, dial: Dial::new(START) }));
-        }
+        let tests = randflake_conformance::ALL.iter().chain(randflake_conformance::COUNTERS);
+        let started = tests.enumerate().map(|(number, test)| {
+            let run = move || test(&Conforming { client, protocol, dial: Dial::new(START) });
+            (format!("conformance test {number}"), scope.spawn(run))
+        });
+        join(started.collect());
     });
+}
+
+/// Waits for threads. If some panic, so does this one: with what all of them said, so that it is the
+/// last that is printed.
+fn join(threads: Vec<(String, ScopedJoinHandle<'_, ()>)>) {
+    let failed = threads.into_iter().filter_map(|(name, thread)| {
+        let panicked = thread.join().err()?;
+        let said = panicked.downcast::<String>().map_or_else(|_| "see above".to_owned(), |it| *it);
+        Some(format!("{name}: {said}"))
+    });
+    let failed: Vec<_> = failed.collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 impl Subject<'_> {
@@ -147,26 +162,28 @@ fn every_store_passes_the_conformance_tests() {
 /// Runs a test on each kind of server that is installed, on the clock of the world or near it.
 fn on_each(test: impl Fn(&Subject<'_>) + Sync) {
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let postgres = scope.spawn(|| {
             if let Some(server) = Server::postgres(&[]) {
                 test(&Subject::Postgres(&server));
             }
         });
-        scope.spawn(|| {
+        let mariadb = scope.spawn(|| {
             if let Some(server) = Server::mariadb(&[]) {
                 test(&Subject::Mysql(&server));
             }
         });
-        scope.spawn(|| {
+        let redis = scope.spawn(|| {
             if let Some(server) = Server::redis(&["--appendonly", "yes"]) {
                 test(&Subject::Redis(&server));
             }
         });
-        scope.spawn(|| {
+        let etcd = scope.spawn(|| {
             if let Some(server) = Server::etcd() {
                 test(&Subject::Etcd(&server, Dial::new(now())));
             }
         });
+        let all = [("postgres", postgres), ("mariadb", mariadb), ("redis", redis), ("etcd", etcd)];
+        join(all.map(|(name, thread)| (name.to_owned(), thread)).into());
     });
 }
 

@@ -186,9 +186,11 @@ def test_a_postgres_that_may_lose_leases_is_found(postgres: Server) -> None:
         with psycopg.connect(postgres.url(), autocommit=True) as connection:
             connection.execute(f"alter system set fsync = {value}")
             connection.execute("select pg_reload_conf()")
-        with contextlib.closing(psycopg.connect(postgres.url(), autocommit=True)) as connection:
-            while connection.execute("show fsync").fetchone() != (value,):
-                pass
+        # A connection has the setting with which the server forked it, until it hears of another.
+        while True:
+            with psycopg.connect(postgres.url(), autocommit=True) as connection:
+                if connection.execute("show fsync").fetchone() == (value,):
+                    return
 
     fsync("off")
     (wrong,) = doctor("cargo", postgres.url())["wrong"]
