@@ -55,7 +55,7 @@ impl<'a> Drawer<'a> {
     }
 
     fn draw(&mut self, draw: &Draw) -> Result<Block> {
-        let drawn = self.counter.draw(&mut *self.holder.store, draw)?;
+        let drawn = until_available(|| self.counter.draw(&mut *self.holder.store, draw))?;
         Ok(drawn.expect("nobody else has the token"))
     }
 
@@ -66,7 +66,7 @@ impl<'a> Drawer<'a> {
     }
 
     fn give_back(&mut self, token: Token, unused_from: u64) -> Result<bool> {
-        self.counter.give_back(&mut *self.holder.store, &[token], unused_from)
+        until_available(|| self.counter.give_back(&mut *self.holder.store, &[token], unused_from))
     }
 }
 

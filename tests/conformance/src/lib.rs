@@ -138,6 +138,8 @@ pub const ALL: &[fn(&dyn Subject)] = &[
 const SKEW: u32 = 1;
 /// Lease, in seconds: as short as the skew allows, for stores whose time cannot be set.
 const TTL: u32 = 6;
+/// How often a client asks a store that is unavailable.
+const TRIES: usize = 30;
 /// The note of the holders here.
 const NOTE: &str = "conformance:1";
 
@@ -145,6 +147,18 @@ const NOTE: &str = "conformance:1";
 struct Holder<'a> {
     store: Box<dyn LeaseStore>,
     subject: &'a dyn Subject,
+}
+
+/// Repeats a request while the store is unavailable, which it may be to any of many clients: "it
+/// changed during each attempt; try again". A repeated request is answered as if it had come once.
+fn until_available<T>(mut ask: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 1..TRIES {
+        match ask() {
+            Err(error) if error.kind() == ErrorKind::StoreUnavailable => {}
+            answer => return answer,
+        }
+    }
+    ask()
 }
 
 fn namespace(max_node_id: u32) -> Namespace {
@@ -177,11 +191,13 @@ impl<'a> Holder<'a> {
     }
 
     fn acquire(&mut self, request: &Acquire) -> Acquired {
-        outcome_of(request, self.store.acquire(request)).expect("the store can acquire")
+        until_available(|| outcome_of(request, self.store.acquire(request)))
+            .expect("the store can acquire")
     }
 
     fn renew(&mut self, request: &Renew) -> Renewed {
-        outcome_of(request, self.store.renew(request)).expect("the store can renew")
+        until_available(|| outcome_of(request, self.store.renew(request)))
+            .expect("the store can renew")
     }
 
     fn release(&mut self, request: &Release) -> Released {
