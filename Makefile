@@ -85,7 +85,7 @@ GATE = lint-platforms test-python test-readme test-loom test-servers-rust test-s
 	test-simulation test-bundlers test-recipes test-demo test-docs test-wasm test-rules lint-python \
 	lint-node lint-scripts
 # Besides, where the change can affect it: `scripts/affected` knows.
-BY_PATH = test-databases lint-bench
+BY_PATH = test-databases test-tutorials lint-bench
 # What takes too long for every change. `make test-nightly` runs it, and all of the above in full.
 NIGHTLY = test-seeds test-platforms
 
@@ -426,6 +426,9 @@ test-recipes: node-for-tests target/setup/recipes ## the adapters of the Node pa
 
 test-wasm: check-tools ## the core on WebAssembly with nothing below it, where there is no clock
 	node --test tests/wasm/wasm.test.js
+
+test-tutorials: python-for-tests node-for-tests ## the pages of docs/tutorials, followed line by line in an empty folder
+	$(NO_TARGET) PYTHONPATH=bindings-python/tests $(PYTEST) tests/tutorials
 
 # NAMES chooses some of `scripts/test-platforms --list`.
 test-platforms: target/setup/python ## what other platforms run, sanitizers, Miri, mutants, coverage, in 40 minutes

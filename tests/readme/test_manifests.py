@@ -31,7 +31,11 @@ MANIFESTS = [
 
 
 def of_kind(kind: str) -> Any:
-    (manifest,) = (manifest for _, manifest in MANIFESTS if manifest.get("kind") == kind)
+    (manifest,) = (
+        manifest
+        for block, manifest in MANIFESTS
+        if block.document == CONTAINERS and manifest.get("kind") == kind
+    )
     return manifest
 
 

@@ -14,6 +14,7 @@
   are for, those of the guide to Prisma by tests/recipes, and the project of the guide to Django by
   the tests of that adapter. The steps of the guide to moving over are taken by test_moving_over.py,
   while old systems run.
+- Tutorials are followed from their first line to their last by tests/tutorials.
 - `rust` blocks are run by rustdoc, so a crate has to include the document.
 - A web service, which would not end by itself, is started, asked for an id and ended by SIGTERM.
 - A `text` block right below is what the block prints; `…` in it stands for anything in one line.
@@ -67,7 +68,14 @@ RUN_ELSEWHERE = {
     r"make fuzz( SECONDS=\d+)?": "`make test-all` runs the same script for seconds",
 }
 
-BLOCKS = [block for document in documents() for block in blocks_of(document)]
+TUTORIALS = Path("docs/tutorials")
+
+BLOCKS = [
+    block
+    for document in documents()
+    if document.parent != TUTORIALS
+    for block in blocks_of(document)
+]
 
 # The crates whose documentation tests `make test-docs` runs; core's own source folder.
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
