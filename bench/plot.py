@@ -7,12 +7,14 @@ from report import LANGUAGES, Case, Results, number
 
 WIDTH = 840
 LEFT, RIGHT = 268, 64
+# Beside the longest labels.
+MARGIN = 40
 ROW = 20
 
 STYLE = """
   text { font: 12px system-ui, sans-serif; fill: #57606a }
   .title { font-size: 15px; font-weight: 600; fill: #24292f }
-  .us { fill: #0969da; font-weight: 600 }
+  .us { fill: #0b6b63; font-weight: 600 }
   rect.peer { fill: #afb8c1 }
   rect.floor { fill: #d0d7de }
   text.peer, text.floor { font-weight: 400 }
@@ -20,7 +22,7 @@ STYLE = """
   @media (prefers-color-scheme: dark) {
     text { fill: #9198a1 }
     .title { fill: #f0f6fc }
-    .us { fill: #4493f8 }
+    .us { fill: #6fd3c6 }
     rect.peer { fill: #656c76 }
     rect.floor { fill: #3d444d }
     .grid { stroke: #3d444d }
@@ -56,7 +58,7 @@ def svg(results: Results) -> str:
             at = f"{x(10.0**power):.1f}"
             out.append(f'<path class="grid" d="M{at} {top}V{bottom}"/>')
             out.append(
-                f'<text x="{at}" y="{bottom + 14}" text-anchor="middle">{10.0**power:g}</text>'
+                f'<text x="{at}" y="{bottom + 14}" text-anchor="middle">{10.0**power:g} ns</text>'
             )
         for row, case in enumerate(cases):
             middle = top + ROW * row + ROW / 2
@@ -71,7 +73,7 @@ def svg(results: Results) -> str:
             )
         y = bottom + 48
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-MARGIN} 0 {WIDTH + MARGIN} {y}" role="img" '
         f'aria-labelledby="title">\n<title id="title">Nanoseconds per id, of Randflake and of '
         f"other generators, in Rust, Python and Node.js</title>\n<style>{STYLE}</style>\n"
         + "\n".join(out)

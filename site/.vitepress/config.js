@@ -75,6 +75,7 @@ export default defineConfig({
   },
   themeConfig: {
     nav: [
+      { text: 'Tutorials', link: '/tutorials/fastapi', activeMatch: '^/tutorials/' },
       { text: 'Choose', link: '/chooser' },
       { text: 'Guides', link: '/contents', activeMatch: '^/(guides/|contents)' },
       { text: 'Concepts', link: '/concepts/how-it-works', activeMatch: '^/concepts/' },
@@ -82,7 +83,7 @@ export default defineConfig({
     ],
     sidebar: sidebar(),
     outline: [2, 3],
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { detailedView: true } },
     socialLinks: [{ icon: 'github', link: HOST }],
     editLink: { pattern: `${HOST}/edit/main/:path`, text: 'Edit this page' },
     footer: { message: 'Apache-2.0 or MIT, at your option' },

@@ -67,10 +67,12 @@ export function sidebar() {
   })
   const sections = contents().map(({ title, groups }) => ({
     text: title,
+    // What the open page is in unfolds.
+    collapsed: title !== 'Tutorials',
     items: groups.flatMap((group) => {
       const items = group.pages.map(item)
-      return group.title ? [{ text: group.title, items }] : items
+      return group.title ? [{ text: group.title, collapsed: true, items }] : items
     }),
   }))
-  return [{ items: [{ text: 'Overview', link: '/' }] }, ...sections]
+  return [{ items: [{ text: 'Overview', link: '/contents' }] }, ...sections]
 }
