@@ -83,10 +83,11 @@ def mysql(folder: Path) -> Iterator[Server]:
 
 
 SERVERS = {"postgres": (postgres, 5432), "mysql": (mysql, 3306)}
-TUTORIALS = {
+TUTORIALS: dict[str, tuple[str, int, *tuple[int, ...]]] = {
+    "express.md": ("postgres", 3000, 9464),
     "fastapi.md": ("postgres", 8000),
 }
-"""The server of each page, and the port of its application."""
+"""The server of each page, the port of its application, and other ports of that."""
 
 
 def test_every_page_is_followed() -> None:
@@ -101,10 +102,10 @@ def test_a_page_is_short(name: str) -> None:
 
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_a_page_works(name: str, environment: dict[str, str], tmp_path: Path) -> None:
-    kind, application = TUTORIALS[name]
+    kind, application, *others = TUTORIALS[name]
     start, named = SERVERS[kind]
     folder = tmp_path / "reader"
     folder.mkdir()
     with start(tmp_path) as server:
-        ports = {named: server.port, application: free_port()}
+        ports = {named: server.port} | {port: free_port() for port in (application, *others)}
         follow(PAGES / name, folder, environment, ports, application)
