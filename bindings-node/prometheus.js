@@ -7,7 +7,10 @@ const { invalidArgument, optionsOf } = require('./lib/arguments.js')
 const { Layout, Randflake, Snowflake, Tickets } = require('./index.js')
 const { version } = require('./package.json')
 
-/** Name, kind, help, labels other than the generator's, and what it reads from a generator. */
+/**
+ * Name, kind, help, labels other than the generator's, what it reads from a generator, and for a gauge
+ * what becomes of the values of several workers.
+ */
 const METRICS = [
   [
     'randflake_ids_generated_total',
@@ -29,6 +32,7 @@ const METRICS = [
     'Time to the end of the lease; 0 if it has ended.',
     [],
     ({ lease }) => (lease ? [[{}, lease.secondsLeft]] : []),
+    'min',
   ],
   [
     'randflake_lease_renewals_total',
@@ -65,6 +69,7 @@ const METRICS = [
     [],
     ({ metrics: { clockSkewSeconds } }) =>
       clockSkewSeconds === null ? [] : [[{}, clockSkewSeconds]],
+    'first',
   ],
   [
     'randflake_layout_end_timestamp_seconds',
@@ -72,6 +77,7 @@ const METRICS = [
     'The unix second from which there are no more ids.',
     [],
     ({ layout }) => [[{}, layout.endsAt / 1000]],
+    'max',
   ],
 ]
 
@@ -104,6 +110,7 @@ const OF_TICKETS = [
     'Numbers that are drawn but not yet handed out.',
     [],
     ({ reserve }) => [[{}, reserve]],
+    'sum',
   ],
   [
     'randflake_tickets_store_errors_total',
@@ -130,7 +137,7 @@ function isCollected(value) {
 
 /** Registers metrics whose values are read from all objects with this label. */
 function registerAll(register, metrics, label, read) {
-  for (const [name, kind, help, labels, valuesOf] of metrics) {
+  for (const [name, kind, help, labels, valuesOf, aggregator] of metrics) {
     const set = kind === 'Counter' ? 'inc' : 'set'
     const collectNow = function () {
       this.reset()
@@ -141,7 +148,8 @@ function registerAll(register, metrics, label, read) {
       }
     }
     const labelNames = [label, ...labels]
-    new client[kind]({ name, help, labelNames, registers: [register], collect: collectNow })
+    const settings = { name, help, labelNames, registers: [register], collect: collectNow }
+    new client[kind](aggregator ? { ...settings, aggregator } : settings)
   }
 }
 
@@ -172,7 +180,8 @@ function collect(flakes, options) {
   }
   if (tickets.length > 0) registerAll(register, OF_TICKETS, 'counter', readTickets)
   const info = { name: 'randflake_build_info', help: 'The version of randflake.' }
-  new client.Gauge({ ...info, labelNames: ['version'], registers: [register] }).set({ version }, 1)
+  const settings = { ...info, labelNames: ['version'], registers: [register], aggregator: 'first' }
+  new client.Gauge(settings).set({ version }, 1)
 }
 
 /** A lease from a store, not one that was given. */

@@ -204,6 +204,25 @@ suite('randflake/prometheus', () => {
     }
   })
 
+  test('of several workers, what is one of each is not added up', async (t) => {
+    const { flake } = await told(t)
+    flake.generateMany(1000)
+    const register = new client.Registry()
+    collect({ orders: flake, invoices: Tickets.lazy('a', 'invoices') }, { register })
+    const worker = await register.getMetricsAsJSON()
+    const all = client.AggregatorRegistry.aggregate([worker, worker])
+    for (const { name, type, values } of await all.getMetricsAsJSON()) {
+      const isSum = type !== 'gauge' || name === 'randflake_tickets_reserve'
+      const before = worker.find((metric) => metric.name === name).values
+      const expected = before.map(({ value }) => (isSum ? 2 * value : value))
+      assert.deepEqual(
+        values.map(({ value }) => value),
+        expected,
+        name,
+      )
+    }
+  })
+
   test('has the names, kinds and labels of the guide, and no others', async () => {
     const register = new client.Registry()
     const [flake, invoices] = [new Randflake(77, generateSecret()), Tickets.lazy('a', 'invoices')]

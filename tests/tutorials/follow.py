@@ -2,8 +2,8 @@
 
 How a tutorial is written:
 
-- A block below a paragraph that ends with "`path`:" is that file. If the paragraph begins with
-  "Add", the block is added at the end of the file.
+- A block below a paragraph that ends with "`path`:" is that file. If a sentence of the paragraph
+  begins with "Add", the block is added at the end of the file.
 - Each line of an `sh` block is run, in one shell, with what earlier blocks have left: folders,
   variables, programs in the background. After a line that ends in ` &` the shell goes on when the
   application listens, so the page need not wait.
@@ -31,7 +31,7 @@ from blocks import Block, blocks_in  # noqa: E402
 
 MARK = "\x1e"
 """Begins the output of a block."""
-FILE = re.compile(r"(?P<add>Add )?[^`]*(?:`[^`]*`[^`]*)*`(?P<path>[^`]+)`:")
+FILE = re.compile(r"(?P<before>.*)`(?P<path>[^`]+)`:")
 BACKGROUND = re.compile(r"(?P<command>.*) &")
 PRELUDE = """\
 set -euo pipefail
@@ -64,7 +64,8 @@ class Step:
             )
         # A command that goes on in the next line is one line here.
         lines = self.block.code.replace("\\\n", "").splitlines()
-        return "".join(f"{_waiting(line, port)}\n" for line in lines)
+        # `-e` does not end a shell for what fails before `&&`.
+        return "".join(f"{_waiting(line, port)}\n[ $? = 0 ] || exit\n" for line in lines)
 
 
 def _waiting(line: str, port: int) -> str:
@@ -84,7 +85,8 @@ def steps_of(page: Path, text: str) -> list[Step]:
         if block.language != "sh" and file is None:
             raise ValueError(f"{block}: neither `sh` nor a file, after {before!r}")
         path = None if file is None else file["path"]
-        steps.append(Step(block, path, file is not None and file["add"] is not None))
+        is_added = file is not None and re.search(r"(^|\. )Add ", file["before"]) is not None
+        steps.append(Step(block, path, is_added))
     return steps
 
 
