@@ -84,6 +84,7 @@ def mysql(folder: Path) -> Iterator[Server]:
 
 SERVERS = {"postgres": (postgres, 5432), "mysql": (mysql, 3306)}
 TUTORIALS: dict[str, tuple[str, int, *tuple[int, ...]]] = {
+    "django.md": ("postgres", 8000),
     "express.md": ("postgres", 3000, 9464),
     "fastapi.md": ("postgres", 8000),
 }
