@@ -427,7 +427,7 @@ test-recipes: node-for-tests target/setup/recipes ## the adapters of the Node pa
 test-wasm: check-tools ## the core on WebAssembly with nothing below it, where there is no clock
 	node --test tests/wasm/wasm.test.js
 
-test-tutorials: python-for-tests node-for-tests ## the pages of docs/tutorials, followed line by line in an empty folder
+test-tutorials: python-for-tests node-for-tests programs-for-tests ## the pages of docs/tutorials, followed line by line in an empty folder
 	$(NO_TARGET) PYTHONPATH=bindings-python/tests $(PYTEST) tests/tutorials
 
 # NAMES chooses some of `scripts/test-platforms --list`.
@@ -487,6 +487,6 @@ lint-platforms: check-tools ## the core on a big-endian processor, 32 bits, Wind
 	$(NO_TARGET) scripts/check-platforms $(PLATFORMS)
 
 lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema and zizmor
-	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/sid scripts/soak scripts/test-databases tests/packages/install-npm
+	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/sid scripts/soak scripts/test-databases tests/packages/install-npm tests/tutorials/bin/cargo
 	$(PYTHON_ENV)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(PYTHON_ENV)/zizmor --offline --no-progress --quiet --persona pedantic .github/workflows

@@ -23,7 +23,7 @@ LONGEST = 250
 """How many lines a page has at most."""
 # Of this machine, which a reader does not have.
 NOT_PASSED = re.compile(
-    r"RANDFLAKE_|PYTEST|PYTHON|VIRTUAL_ENV|MAKE|CARGO_BUILD|PROMETHEUS|NODE_|npm_"
+    r"RANDFLAKE_|PYTEST|PYTHON|VIRTUAL_ENV|MAKE|CARGO_(BUILD|TARGET)|PROMETHEUS|NODE_|npm_"
 )
 
 
@@ -84,6 +84,7 @@ def mysql(folder: Path) -> Iterator[Server]:
 
 SERVERS = {"postgres": (postgres, 5432), "mysql": (mysql, 3306)}
 TUTORIALS: dict[str, tuple[str, int, *tuple[int, ...]]] = {
+    "axum.md": ("postgres", 8000),
     "django.md": ("postgres", 8000),
     "express.md": ("postgres", 3000, 9464),
     "fastapi.md": ("postgres", 8000),
@@ -107,6 +108,11 @@ def test_a_page_works(name: str, environment: dict[str, str], tmp_path: Path) ->
     start, named = SERVERS[kind]
     folder = tmp_path / "reader"
     folder.mkdir()
+    # Where cargo installs commands.
+    installed = tmp_path / "cargo" / "bin"
+    installed.mkdir(parents=True)
+    paths = f"{environment['PATH']}:{installed}"
+    environment = environment | {"CARGO_INSTALL_ROOT": str(installed.parent), "PATH": paths}
     with start(tmp_path) as server:
         ports = {named: server.port} | {port: free_port() for port in (application, *others)}
         follow(PAGES / name, folder, environment, ports, application)
