@@ -74,8 +74,8 @@ def svg(results: Results) -> str:
         y = bottom + 48
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-MARGIN} 0 {WIDTH + MARGIN} {y}" '
-        f'role="img" aria-labelledby="title">\n<title id="title">Nanoseconds per id, of Randflake and of '
-        f"other generators, in Rust, Python and Node.js</title>\n<style>{STYLE}</style>\n"
+        'role="img" aria-labelledby="title">\n<title id="title">Nanoseconds per id, of Randflake '
+        f"and of other generators, in Rust, Python and Node.js</title>\n<style>{STYLE}</style>\n"
         + "\n".join(out)
         + f'\n<text x="{LEFT}" y="{y - 14}">ns per id, logarithmic: less is faster. '
         "A node id gives at most 131 072 ids a second.</text>\n</svg>\n"

@@ -113,3 +113,23 @@ def test_tools_that_follow_imports_find_what_is_imported_by_name() -> None:
             elif isinstance(node, ast.ImportFrom) and node.module:
                 found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     assert by_name - found == set()
+
+
+# What versions up to 2.1 consist of, by another author, and what another module may be called.
+@pytest.mark.parametrize(("file", "is_warned_of"), [("_core.py", True), ("core.py", False)])
+def test_another_package_of_this_name_is_warned_of(
+    tmp_path: Path, file: str, is_warned_of: bool
+) -> None:
+    other = tmp_path / "randflake" / file
+    other.parent.mkdir()
+    other.touch()
+    code = """
+import sys, warnings
+sys.path.append(sys.argv[1])
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    import randflake
+print(*{(it.category.__name__, it.filename, sys.argv[1] in str(it.message)) for it in seen})
+"""
+    seen = run_python(code, str(tmp_path)).strip()
+    assert seen == ("('RuntimeWarning', '<string>', True)" if is_warned_of else "")

@@ -39,6 +39,8 @@ const app = await Application.bootstrapWithPlugins({
   hideBreadcrumbs: true,
   hideGroupHeadings: true,
   useCodeBlocks: true,
+  // With their types, in the signature.
+  expandParameters: true,
   parametersFormat: 'list',
   // Links lead to these: the headings of parameters and members may be equal.
   useHTMLAnchors: true,
@@ -62,10 +64,14 @@ const written = readdirSync(out)
   .map((file) => /^types\.(.+)\.md$|^(.+)\.md$/.exec(file))
 const place = ([, part]) => (FIRST.includes(part) ? FIRST.indexOf(part) : FIRST.length)
 for (const [file, part, module] of written.sort((a, b) => place(a) - place(b))) {
-  const page = readFileSync(join(out, file), 'utf8').replaceAll('](types.', '](')
+  const page = readFileSync(join(out, file), 'utf8')
+    .replaceAll('](types.', '](')
+    // As a program writes them.
+    .replace(/(\\?\[)(dispose|asyncDispose)(?=\\?\]\()/g, '$1Symbol.$2')
+    .replace(/(\[`\[)(dispose|asyncDispose)(?=\]`\])/g, '$1Symbol.$2')
   rmSync(join(out, file))
   const subject = SUBJECTS[part] ?? part
-  const title = part ? `randflake: ${subject}` : `randflake/${module}`
+  const title = `Node.js: ${part ? `randflake, ${subject}` : `randflake/${module}`}`
   write(`${part ?? module}.md`, page.replace(/^# .*$/m, `# ${title}`))
   const names = [...page.matchAll(/^## ([\w\\]+)/gm)].map(
     ([, name]) => `\`${name.replaceAll('\\', '')}\``,

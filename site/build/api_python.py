@@ -57,7 +57,7 @@ def exports(module: griffe.Module) -> list[str]:
 
 def page(module: griffe.Module) -> Iterator[str]:
     # The source says nothing that has to be edited here.
-    title = module.path if module.parent else f"Python: {module.path}"
+    title = f"Python: {module.path}"
     yield f"---\neditLink: false\noutline: 2\n---\n\n# {title}\n"
     yield text(module)
     names = exports(module)

@@ -13,6 +13,14 @@ from pathlib import Path
 
 CRATES = ["randflake", "randflake_leases", "randflake_tickets"]
 
+# What people use, which comes first; the rest follows in the order of names.
+FIRST = [
+    *("leased", "leased_snowflake", "Leased", "LeasedBuilder", "Location", "LeaseStatus"),
+    *("Tickets", "DatedTickets", "TicketsBuilder"),
+    *("Randflake", "Snowflake", "Generator", "Id", "Secret", "Inspector", "Parts", "Cloak"),
+    *("Codes", "Layout", "Builder", "Error", "ErrorKind"),
+]
+
 # What is not read aloud: links to the source, signs beside headings.
 IGNORED = {"src", "anchor", "doc-anchor", "hideme", "tooltip", "rightside", "non-exhaustive"}
 MEMBERS = {"method", "tymethod", "variant", "structfield", "associatedconstant", "associatedtype"}
@@ -34,19 +42,27 @@ def main(doc: Path, folder: Path) -> None:
         listed = re.findall(r'<li><a href="([^"]+)">', (root / "all.html").read_text("utf-8"))
         assert listed, f"{root} lists nothing"
         pages: dict[str, list[str]] = {}
-        # In the order of names, not of kinds.
-        for path in sorted(listed, key=lambda path: (path.rpartition("/")[0], path.split(".")[-2])):
+        for path in sorted(listed, key=place):
             *modules, file = path.split("/")
             page = "::".join([crate, *modules[:1]])
             if page not in pages:
                 about = read(root.joinpath(*modules[:1], "index.html"))
-                title = f"Rust: {page}" if page == CRATES[0] else page
-                pages[page] = [f"---\neditLink: false\noutline: 2\n---\n\n# {title}\n\n", about]
+                pages[page] = [
+                    f"---\neditLink: false\noutline: 2\n---\n\n# Rust: {page}\n\n",
+                    about,
+                ]
             name = "::".join([*modules[1:], file.split(".")[1]])
             pages[page].append(f"## {name}\n\n{read(root / path, name)}\n")
         for page, texts in pages.items():
             name = "index" if page == CRATES[0] else page.replace("::", ".")
             (folder / f"{name}.md").write_text("".join(texts), encoding="utf-8")
+
+
+def place(path: str) -> tuple[str, int, str]:
+    """Returns by what the items of a crate are sorted: by module, use and name, not by kind."""
+    module, _, file = path.rpartition("/")
+    name = file.split(".")[1]
+    return module, FIRST.index(name) if name in FIRST else len(FIRST), name
 
 
 def read(path: Path, name: str = "") -> str:

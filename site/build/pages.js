@@ -29,7 +29,8 @@ function apiPages(folder) {
   const names = readdirSync(`${ROOT}/${folder}`).filter((name) => name !== 'index.md')
   return ['index.md', ...names.sort()].map((name) => {
     const path = `${folder}/${name}`
-    return { title: /^# (.+)$/m.exec(read(path))[1], path }
+    // The group says the language.
+    return { title: /^# (?:[\w.]+: )?(.+)$/m.exec(read(path))[1], path }
   })
 }
 

@@ -192,6 +192,8 @@ const CHOICES = [
     'Redis with min-replicas-to-write set to the number of replicas, and min-replicas-max-lag 10',
   ],
   ['on several machines', 'none of these', 'nothing: assign node ids manually'],
+  ['Python', 'Django', 'id = RandflakeField(primary_key=True)'],
+  ['another language', "curl -s -X POST 'http://127.0.0.1:8080/v1/ids?count=3'"],
 ]
 
 test('the chooser gives the answer of its tables', async () => {

@@ -267,6 +267,17 @@ def test_every_path_from_the_root_that_a_document_names_exists(document: Path) -
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
+def test_the_code_that_the_chooser_ends_in_is_in_a_page_that_it_names() -> None:
+    chooser = ROOT / "docs" / "chooser.md"
+    code = re.compile(r"\| `([^`]+)` \| ([^|]+) \|$", re.MULTILINE)
+    found = code.findall(chooser.read_text(encoding="utf-8"))
+    assert len(found) > 10
+    for line, pages in found:
+        links = re.findall(r"\]\(([^)#]+)", pages)
+        texts = [(chooser.parent / link).read_text(encoding="utf-8") for link in links]
+        assert any(line in text for text in texts), line
+
+
 def test_names_that_do_not_exist_are_found() -> None:
     known = "`core/src/`, `clock.rs`, `Layout::max_nodes`, `time()`"
     unknown = "`none.rs`, `core/none`, `No_such`, `Layout::none`"

@@ -62,10 +62,23 @@ class Step:
                 f"cat {'>>' if self.is_added else '>'}{name} <<'END OF FILE'\n"
                 f"{self.block.code}END OF FILE\n"
             )
-        # A command that goes on in the next line is one line here.
-        lines = self.block.code.replace("\\\n", "").splitlines()
         # `-e` does not end a shell for what fails before `&&`.
-        return "".join(f"{_waiting(line, port)}\n[ $? = 0 ] || exit\n" for line in lines)
+        commands = _commands(self.block.code)
+        return "".join(f"{_waiting(it, port)}\n[ $? = 0 ] || exit\n" for it in commands)
+
+
+def _commands(code: str) -> list[str]:
+    """Returns the commands of a block: most are a line, some go on in the next ones."""
+    commands: list[str] = []
+    begun = ""
+    for line in code.replace("\\\n", "").splitlines():
+        begun += line
+        if subprocess.run(["bash", "-n", "-c", begun], capture_output=True).returncode == 0:
+            commands.append(begun)
+            begun = ""
+        else:
+            begun += "\n"
+    return [*commands, begun] if begun else commands
 
 
 def _waiting(line: str, port: int) -> str:

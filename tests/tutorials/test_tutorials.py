@@ -79,6 +79,11 @@ def mysql(folder: Path) -> Iterator[Server]:
             cursor = connection.cursor()
             cursor.execute("create user root@'%' identified by 'admin'")
             cursor.execute("grant all on *.* to root@'%' with grant option")
+            # Those of MariaDB come first where they have a host; the image does not have them.
+            cursor.execute("select user, host from mysql.user where user in ('', 'root')")
+            for user, host in cursor.fetchall():
+                if host not in ("", "%"):
+                    cursor.execute("drop user %s@%s", (user, host))
         yield server
 
 
@@ -88,6 +93,7 @@ TUTORIALS: dict[str, tuple[str, int, *tuple[int, ...]]] = {
     "django.md": ("postgres", 8000),
     "express.md": ("postgres", 3000, 9464),
     "fastapi.md": ("postgres", 8000),
+    "nestjs.md": ("mysql", 3000, 3001),
 }
 """The server of each page, the port of its application, and other ports of that."""
 

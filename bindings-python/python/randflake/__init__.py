@@ -31,6 +31,7 @@ except ModuleNotFoundError as missing:
         f"there is none for this Python beside {__file__}: install it with pip where it runs",
         name=missing.name,
     ) from None
+from randflake._other_package import warn_of_it as _warn_of_another_package
 from randflake.arrays import PartsArray
 from randflake.errors import (
     InvalidArgumentError,
@@ -210,3 +211,4 @@ def _load_once() -> None:
 
 
 _load_once()
+_warn_of_another_package()
