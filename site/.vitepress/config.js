@@ -86,7 +86,6 @@ export default defineConfig({
     search: {
       provider: 'local',
       options: {
-        detailedView: true,
         // A word of a guide first, which explains what an interface names.
         miniSearch: { searchOptions: { boostDocument: (id) => (/\/api\//.test(id) ? 0.2 : 1) } },
       },
