@@ -100,7 +100,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-all test-changed test-nightly lint bench bench-serve bench-stores fuzz simulate soak soak-service soak-tickets setup fmt vectors site site-parts clean check-tools \
-	python node web python-for-tests node-for-tests programs-for-tests licences release mutants \
+	packages python node web python-for-tests node-for-tests programs-for-tests licences release mutants \
 	instructions-bounds test-servers test-runtimes test-release $(GATE) $(BY_PATH) $(NIGHTLY)
 
 help: ## lists the targets
@@ -301,6 +301,13 @@ python python-for-tests: target/setup/python
 		--interpreter $(PYTHON_ENV)/python --manifest-path bindings-python/Cargo.toml --out target/dist/python
 	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 		--force-reinstall target/dist/python/*.whl
+
+# Needs nothing of what the tests need.
+packages: check-tools ## builds what can be installed in other projects: a wheel and a tarball, in target/packages
+	rm -rf target/packages
+	$$(scripts/check-tools --python) -m pip wheel --quiet --no-deps --wheel-dir target/packages ./bindings-python
+	cd bindings-node && npm ci --no-audit --no-fund && npm run build$(if $(DEBUG),:debug,) && $(MAKE) -C .. web && npm pack --pack-destination ../target/packages
+	@ls $(CURDIR)/target/packages/*
 
 node: target/setup/node web ## builds the Node package in bindings-node
 	cd bindings-node && npm run build$(if $(DEBUG),:debug)

@@ -371,10 +371,7 @@ def lines_to_run(code: str) -> list[str]:
 
 
 # What several documents tell to do in one line, once in a clone.
-ONCE = {
-    "pip install ./bindings-python",
-    "(cd bindings-node && npm ci && npm run build && npm pack)",
-}
+ONCE = {"make packages"}
 _done: set[str] = set()
 
 
@@ -386,11 +383,6 @@ def not_done_yet(line: str) -> bool:
     is_new = command not in _done
     _done.add(command)
     return is_new
-
-
-def as_tests(line: str) -> str:
-    """Returns a line that builds for users as the tests build, where DEBUG is set."""
-    return line.replace("npm run build ", "npm run build:debug ") if "DEBUG" in os.environ else line
 
 
 @pytest.fixture(scope="session")
@@ -459,7 +451,7 @@ def test_shell_block_runs(
 ) -> None:
     store = clone.parent / "stores" / block.document.with_suffix("")
     store.mkdir(parents=True, exist_ok=True)
-    code = "\n".join(map(as_tests, filter(not_done_yet, lines_to_run(block.code))))
+    code = "\n".join(filter(not_done_yet, lines_to_run(block.code)))
     if block.document == SERVE:
         port, store = request.getfixturevalue("server_of_ids")
         code = code.replace(":8080", f":{port}")
