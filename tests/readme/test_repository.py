@@ -278,6 +278,27 @@ def test_the_code_that_the_chooser_ends_in_is_in_a_page_that_it_names() -> None:
         assert any(line in text for text in texts), line
 
 
+# Of each server, the statements, and what in them a managed server may refuse.
+USED = {
+    "postgres/*.sql": r"\b(?:pg|txid)_\w+(?=\()",
+    "mysql/*.sql": r"(?<=@@)(?:global\.)?(\w+)",
+    "redis/*.lua": r"(?<=call\(')[A-Z]+",
+    "etcd/*.rs": r"(?<=\")/?v3/[a-z/]+(?=\")",
+}
+
+
+@pytest.mark.parametrize("files", USED)
+def test_what_a_managed_server_must_allow_is_written_down(files: str) -> None:
+    guide = (ROOT / "docs/guides/servers.md").read_text(encoding="utf-8")
+    section = guide.partition("## Managed servers")[2].partition("\n## ")[0]
+    texts = [path.read_text("utf-8") for path in (ROOT / "leases/src/stores").glob(files)]
+    used = {name for text in texts for name in re.findall(USED[files], text)}
+    # What only an operator's command asks, and what a session has.
+    used -= {"pg_is_in_recovery", "in_transaction"}
+    assert used
+    assert sorted(name for name in used if name not in section) == []
+
+
 def test_names_that_do_not_exist_are_found() -> None:
     known = "`core/src/`, `clock.rs`, `Layout::max_nodes`, `time()`"
     unknown = "`none.rs`, `core/none`, `No_such`, `Layout::none`"
