@@ -56,7 +56,11 @@ export default defineConfig({
   router: { prefetchLinks: false },
   head: [
     ['link', { rel: 'icon', href: `data:image/svg+xml,${favicon}` }],
-    ['noscript', {}, '<style>[role=tabpanel] { display: block !important }</style>'],
+    [
+      'noscript',
+      {},
+      '<style>[role=tabpanel] { display: block !important } .VPSidebar .group { visibility: visible !important } .chooser details::details-content { content-visibility: visible; height: auto }</style>',
+    ],
   ],
   markdown: {
     anchor: { slugify: slug },

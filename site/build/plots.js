@@ -11,7 +11,11 @@ export function plots(md) {
   const image = md.renderer.rules.image
   md.renderer.rules.image = (tokens, index, options, env, self) => {
     const source = tokens[index].attrGet('src')
-    if (BARS.test(source)) return bars(read(posix.join(posix.dirname(pathOf(env)), source)))
+    const svg = source.endsWith('.svg') && read(posix.join(posix.dirname(pathOf(env)), source))
+    if (BARS.test(source)) return bars(svg)
+    // So that its place is kept until it is there.
+    const size = /viewBox="0 0 (?<width>\d+) (?<height>\d+)"/.exec(svg)?.groups ?? {}
+    for (const [name, value] of Object.entries(size)) tokens[index].attrSet(name, value)
     const html = image(tokens, index, options, env, self)
     return PLOTS.test(source) ? `<span class="plot" tabindex="0">${html}</span>` : html
   }
