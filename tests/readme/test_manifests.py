@@ -61,6 +61,24 @@ def test_yaml_is_what_its_reader_expects(block: Block, manifest: Any, tmp_path: 
     assert done.returncode == 0, done.stdout
 
 
+EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_says_how_to_run_it(example: Path) -> None:
+    assert len((example / "README.md").read_text(encoding="utf-8").splitlines()) <= 15
+    schema = ["--builtin-schema", "vendor.compose-spec", str(example / "compose.yaml")]
+    done = subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", *schema], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    compose = yaml.safe_load((example / "compose.yaml").read_text(encoding="utf-8"))
+    for service in compose["services"].values():
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            assert not source.startswith(".") or "target" in source or (example / source).is_dir()
+
+
 # What other exporters have: of machines, and of requests that are tried.
 METRICS_OF_OTHERS = {"node_timex_sync_status", "node_timex_offset_seconds", "probe_success"}
 
