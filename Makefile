@@ -100,7 +100,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-all test-changed test-nightly lint bench bench-serve bench-stores fuzz simulate soak soak-service soak-tickets setup fmt vectors site site-parts clean check-tools \
-	packages python node web python-for-tests node-for-tests programs-for-tests licences release mutants \
+	audit packages python node web python-for-tests node-for-tests programs-for-tests licences release mutants \
 	instructions-bounds test-servers test-runtimes test-release $(GATE) $(BY_PATH) $(NIGHTLY)
 
 help: ## lists the targets
@@ -441,6 +441,9 @@ test-tutorials: python-for-tests node-for-tests programs-for-tests ## the pages 
 test-platforms: target/setup/python ## what other platforms run, sanitizers, Miri, mutants, coverage, in 40 minutes
 	$(NO_TARGET) scripts/test-platforms $(NAMES)
 
+audit: target/setup/python ## known vulnerabilities in what is compiled in, and in what builds and tests it (needs a network)
+	$(NO_TARGET) scripts/audit
+
 mutants: check-tools ## changes every expression of FILE, such as core/src/layout.rs: some test has to notice
 	$(NO_TARGET) scripts/test-platforms mutants --file $(FILE)
 
@@ -494,6 +497,6 @@ lint-platforms: check-tools ## the core on a big-endian processor, 32 bits, Wind
 	$(NO_TARGET) scripts/check-platforms $(PLATFORMS)
 
 lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema and zizmor
-	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/sid scripts/soak scripts/test-databases tests/packages/install-npm tests/tutorials/bin/cargo
+	$(PYTHON_ENV)/shellcheck .ci/run scripts/audit scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/sid scripts/soak scripts/test-databases tests/packages/install-npm tests/tutorials/bin/cargo
 	$(PYTHON_ENV)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(PYTHON_ENV)/zizmor --offline --no-progress --quiet --persona pedantic .github/workflows
