@@ -305,7 +305,8 @@ python python-for-tests: target/setup/python
 # Needs nothing of what the tests need.
 packages: check-tools ## builds what can be installed in other projects: a wheel and a tarball, in target/packages
 	rm -rf target/packages
-	$$(scripts/check-tools --python) -m pip wheel --quiet --no-deps --wheel-dir target/packages ./bindings-python
+	"$$(scripts/check-tools --python)" -m venv --clear target/packages-venv
+	target/packages-venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir target/packages ./bindings-python
 	cd bindings-node && npm ci --no-audit --no-fund && npm run build$(if $(DEBUG),:debug,) && $(MAKE) -C .. web && npm pack --pack-destination ../target/packages
 	@ls $(CURDIR)/target/packages/*
 
@@ -441,7 +442,7 @@ test-tutorials: python-for-tests node-for-tests programs-for-tests ## the pages 
 test-platforms: target/setup/python ## what other platforms run, sanitizers, Miri, mutants, coverage, in 40 minutes
 	$(NO_TARGET) scripts/test-platforms $(NAMES)
 
-audit: target/setup/python ## known vulnerabilities in what is compiled in, and in what builds and tests it (needs a network)
+audit: target/setup/python ## known vulnerabilities in crates, npm packages and Python packages (needs a network)
 	$(NO_TARGET) scripts/audit
 
 mutants: check-tools ## changes every expression of FILE, such as core/src/layout.rs: some test has to notice

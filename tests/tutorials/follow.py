@@ -5,8 +5,8 @@ How a tutorial is written:
 - A block below a paragraph that ends with "`path`:" is that file. If a sentence of the paragraph
   begins with "Add", the block is added at the end of the file.
 - Each line of an `sh` block is run, in one shell, with what earlier blocks have left: folders,
-  variables, programs in the background. After a line that ends in ` &` the shell goes on when the
-  application listens, so the page need not wait.
+  variables, programs in the background. After a line that ends in ` & sleep 3`, as long as a reader
+  waits, the shell goes on when the application listens.
 - A `text` block right below is what the block prints; `…` in it stands for anything.
 
 Nothing else may be in a tutorial: a block that is neither a file nor run is an error.
@@ -32,7 +32,7 @@ from blocks import Block, blocks_in  # noqa: E402
 MARK = "\x1e"
 """Begins the output of a block."""
 FILE = re.compile(r"(?P<before>.*)`(?P<path>[^`]+)`:")
-BACKGROUND = re.compile(r"(?P<command>.*) &")
+BACKGROUND = re.compile(r"(?P<command>.*) &( sleep \d+)?")
 PRELUDE = """\
 set -euo pipefail
 listens() {

@@ -15,7 +15,7 @@ DATABASES = {
     }
 }
 SECRET_KEY = os.environ["SECRET_KEY"]
-ALLOWED_HOSTS = ["127.0.0.1"]
+ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
 INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "orders"]
 ROOT_URLCONF = "orders.api"
 MIDDLEWARE = ["randflake.django.RetryLaterMiddleware"]
