@@ -125,7 +125,7 @@ def test_another_package_of_this_name_is_warned_of(
     other.touch()
     code = """
 import sys, warnings
-sys.path += ["", "\0", "n" * 100_000, None, b"bytes", sys.argv[1]]
+sys.path += ["", chr(0), "n" * 100_000, None, b"bytes", sys.argv[1]]
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
     import randflake

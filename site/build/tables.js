@@ -5,12 +5,17 @@
 export function tables(md) {
   md.core.ruler.push('tables', ({ tokens }) => {
     let heads
+    let isOfTasks
     let column
     for (const [index, { type }] of tokens.entries()) {
-      if (type === 'table_open') heads = headsOf(tokens, index)
-      else if (type === 'tr_open') column = 0
+      if (type === 'table_open') {
+        heads = headsOf(tokens, index)
+        // A list of pages: what to read, and for what.
+        isOfTasks = tokens[index + 4].content === 'to do this'
+      } else if (type === 'tr_open') column = 0
       else if (type === 'td_open') {
         if (heads) tokens[index].attrSet('data-head', heads[column++])
+        if (isOfTasks) tokens[index].attrSet('data-task', '')
         for (const child of tokens[index + 1].children) child.meta = { isInCell: true }
       }
     }
