@@ -445,8 +445,8 @@ test-platforms: target/setup/python ## what other platforms run, sanitizers, Mir
 audit: target/setup/python ## known vulnerabilities in crates, npm packages and Python packages (needs a network)
 	$(NO_TARGET) scripts/audit
 
-mutants: check-tools ## changes every expression of FILE, such as core/src/layout.rs: some test has to notice
-	$(NO_TARGET) scripts/test-platforms mutants --file $(FILE)
+mutants: check-tools ## changes every expression of each FILE, such as core/src/layout.rs: some test has to notice
+	$(NO_TARGET) scripts/test-platforms mutants $(FILE)
 
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
 	$(PYTEST) -rs tests/instructions

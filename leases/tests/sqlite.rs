@@ -514,8 +514,9 @@ fn a_clock_that_went_on_while_the_file_was_waited_for_is_no_skew() {
     let dial = Dial::new(START);
     let clock = dial.clock();
     let mut store = store(&path).patience(Duration::from_secs(120)).clock(move || {
+        let now = clock();
         let _receiver_may_be_gone = was_read.send(());
-        clock()
+        now
     });
     let outcome = thread::scope(|scope| {
         scope.spawn(move || {
