@@ -12,7 +12,6 @@ use randflake_vectors::cases::SECRET;
 
 const NOW: i64 = 1_763_640_000;
 const TTL: u32 = 300;
-const WANT: u32 = 2;
 /// Most answers of an input.
 const MOST: usize = 1000;
 
@@ -24,7 +23,11 @@ fuzz_target!(|data: &[u8]| {
     let mut lines = text.split('\n').take(MOST);
     let mut head = lines.next().unwrap_or_default().chars();
     let (server, operation) = (head.next(), head.next());
-    let namespace = Namespace::new("orders", &SECRET.parse().expect("hex")).expect("a name");
+    let namespace = match operation {
+        Some('c' | 't') => Namespace::for_tickets("orders"),
+        _ => Namespace::new("orders", &SECRET.parse().expect("hex")),
+    };
+    let namespace = namespace.expect("a name");
     let protocol = match server {
         Some('p') => Protocol::postgres(namespace),
         Some('m') => Protocol::mysql(namespace),
@@ -37,8 +40,9 @@ fuzz_target!(|data: &[u8]| {
     let token = Token::from_bytes([7; 16]);
     let lease = NodeLease { node_id: 77, start: NOW - 5, end_exclusive: NOW + 300 };
     match operation {
-        Some('a') => server.lease(token),
-        Some('i') => {
+        Some('a') => server.lease(token, 1),
+        Some('b') => server.lease(token, 2),
+        Some('i' | 't') => {
             _ = converse(server.protocol.init(InitMode::Quarantine, NOW), &mut server.lines)
         }
         Some('c') => {
@@ -69,11 +73,11 @@ struct Server<'a, I: Iterator<Item = &'a str>> {
 
 impl<'a, I: Iterator<Item = &'a str>> Server<'a, I> {
     /// Leases, renews and releases.
-    fn lease(&mut self, token: Token) {
+    fn lease(&mut self, token: Token, want: u32) {
         let note = Note::new("web-3");
-        let acquire = Acquire { token, want: WANT, ttl: TTL, client_now: NOW, note };
+        let acquire = Acquire { token, want, ttl: TTL, client_now: NOW, note };
         let Some(Acquired::Granted { leases, .. }) = self.asks(&acquire) else { return };
-        assert!((1..=WANT as usize).contains(&leases.len()), "{leases:?}");
+        assert!((1..=want as usize).contains(&leases.len()), "{leases:?}");
         check(&leases);
         let node_ids: Vec<u32> = leases.iter().map(|lease| lease.node_id).collect();
         let next = Some(Token::from_bytes([8; 16]));
