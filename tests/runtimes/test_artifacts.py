@@ -1,4 +1,5 @@
 """Installs what a release uploads, by version number, where there is nothing else, and makes an id.
+The commands that the packages bring make one, too, and that of cargo serves one over HTTP.
 
 `make test-runtimes ARTIFACTS=folder` says where the artifacts are: a wheel, the packages of npm and
 the crates, as `scripts/artifacts.py` makes them.
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +29,8 @@ SID = [str(ROOT / "scripts" / "sid"), "run"]
 
 PYTHONS = {
     "this Python": [sys.executable],
+    # Debian has none.
+    "Python 3.12": ["python3.12"],
     **{f"Python {version}": [*SID, f"python{version}"] for version in ["3.13", "3.14", "3.15"]},
 }
 DENO = ["run", "--allow-ffi", "--allow-env", "--allow-read"]
@@ -171,6 +175,17 @@ def pip(python: list[str]) -> list[str]:
     ]
 
 
+def makes_an_id(command: list[str], folder: Path) -> None:
+    """Makes ids with the command randflake, and reads them."""
+    secret = write(folder, "secret.hex", run(*command, "secret", cwd=folder))
+    secret.chmod(0o600)
+    options = ["--secret-file", "secret.hex"]
+    ids = run(*command, "generate", *options, "--store", "ids.db", "-n", "2", cwd=folder).split()
+    assert len(set(ids)) == 2
+    parts = json.loads(run(*command, "inspect", *options, "--json", ids[0], cwd=folder))
+    assert parts["plausible"] is True
+
+
 @pytest.mark.parametrize("runtime", PYTHONS)
 def test_python(runtime: str, published: Path, of_2_1: str, tmp_path: Path) -> None:
     needs(PYTHONS[runtime])
@@ -181,6 +196,8 @@ def test_python(runtime: str, published: Path, of_2_1: str, tmp_path: Path) -> N
     run(*pip(python), *links, f"randflake=={VERSION}", cwd=tmp_path)
     first = write(tmp_path, "first.py", FIRST_ID["first.py"])
     assert run(*python, "-W", "error", first, cwd=tmp_path) == "True\n"
+    command = [*PYTHONS[runtime][:-1], str(tmp_path / "venv" / "bin" / "randflake")]
+    makes_an_id(command, tmp_path)
 
     program = write(tmp_path, "program.py", PROGRAM_OF_2_1)
     for version in ["2.1.0", VERSION]:
@@ -217,23 +234,62 @@ def test_javascript(runtime: str, npm: str, of_2_1: str, tmp_path: Path) -> None
     install(runtime, tmp_path, npm)
     first = write(tmp_path, "first.mjs", FIRST_ID["first.mjs"])
     assert run(*JAVASCRIPTS[runtime], first, cwd=tmp_path) == "True\n"
+    if runtime not in ["Bun", "Deno"]:
+        command = "node_modules/randflake/command.js"
+        makes_an_id([*JAVASCRIPTS[runtime], str(tmp_path / command)], tmp_path)
     # The index has no 2.1 for Node.js, so ours prints what 2.1 of Python does.
     program = write(tmp_path, "program.mjs", THE_SAME_FOR_NODE)
     assert run(*JAVASCRIPTS[runtime], program, cwd=tmp_path) == of_2_1
 
 
+def unpack(crates: list[str], folder: Path) -> str:
+    """Unpacks crates, and returns what makes cargo take them in place of those of the registry."""
+    patches = ["[patch.crates-io]"]
+    for crate in crates:
+        with tarfile.open(next(ARTIFACTS.rglob(f"{crate}-{VERSION}.crate"))) as archive:
+            archive.extractall(folder, filter="data")
+        patches.append(f"{crate} = {{ path = {json.dumps(str(folder / f'{crate}-{VERSION}'))} }}")
+    return "\n".join(patches)
+
+
 def test_rust(tmp_path: Path) -> None:
     """Of the registry's crates the program gets those that ours need, and ours from the folder."""
-    patches = ""
-    for crate in ["randflake", "randflake-leases"]:
-        with tarfile.open(next(ARTIFACTS.rglob(f"{crate}-{VERSION}.crate"))) as archive:
-            archive.extractall(tmp_path, filter="data")
-        patches += f"{crate} = {{ path = {json.dumps(str(tmp_path / f'{crate}-{VERSION}'))} }}\n"
     project = tmp_path / "project"
-    write(project, ".cargo/config.toml", f"[patch.crates-io]\n{patches}")
+    patches = unpack(["randflake", "randflake-leases"], tmp_path)
+    write(project, ".cargo/config.toml", patches)
     dependencies = f'randflake = "={VERSION}"\nrandflake-leases = "={VERSION}"\n'
     package = f'[package]\nname = "first"\nedition = "2024"\n\n[dependencies]\n{dependencies}'
     write(project, "Cargo.toml", package)
     write(project, "src/main.rs", FIRST_ID["src/main.rs"])
     target = str(ROOT / "target" / "clone")
     assert run("cargo", "run", "--quiet", cwd=project, CARGO_TARGET_DIR=target) == "True\n"
+
+
+def test_command_of_cargo(tmp_path: Path) -> None:
+    """It makes ids, and serves them."""
+    names = ["", "-leases", "-tickets", "-serve", "-cli"]
+    patches = unpack([f"randflake{name}" for name in names], tmp_path)
+    write(tmp_path, ".cargo/config.toml", patches)
+    package = str(tmp_path / f"randflake-cli-{VERSION}")
+    target = str(ROOT / "target" / "clone")
+    install = ["cargo", "install", "--quiet", "--debug", "--path", package, "--root", str(tmp_path)]
+    run(*install, cwd=tmp_path, CARGO_TARGET_DIR=target)
+    command = [str(tmp_path / "bin" / "randflake")]
+    makes_an_id(command, tmp_path)
+
+    serve = ["serve", "--secret-file", "secret.hex", "--store", "ids.db", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [*command, *serve], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stderr is not None
+        said = next(line for line in server.stderr if "listening on " in line)
+        url = said.split("listening on ")[1].strip()
+        request = urllib.request.Request(f"{url}/v1/ids", method="POST")
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            [served] = json.load(answer)["ids"]
+        parts = json.loads(
+            run(*command, "inspect", "--secret-file", "secret.hex", "--json", served, cwd=tmp_path)
+        )
+        assert parts["plausible"] is True
+        server.terminate()
+    assert server.returncode == 0
