@@ -106,7 +106,7 @@ const answerError = (error, _request, response, next) => {
   else
     response
       .status(503)
-      .set('Retry-After', `${Math.ceil(error.retryAfterMs / 1000)}`)
+      .set('Retry-After', `${Math.max(1, Math.ceil(error.retryAfterMs / 1000))}`)
       .json({})
 }
 

@@ -278,6 +278,19 @@ def test_the_code_that_the_chooser_ends_in_is_in_a_page_that_it_names() -> None:
         assert any(line in text for text in texts), line
 
 
+def test_no_example_tells_a_client_to_try_again_at_once() -> None:
+    rounded = re.compile(r"ceil\(\w+\.retry_?after", re.IGNORECASE)
+    shown = [
+        path for path in repository_files() if path.parts[0] in ("README.md", "docs", "examples")
+    ]
+    texts = [(path, (ROOT / path).read_text("utf-8", "ignore")) for path in shown]
+    lines = [
+        (path, line) for path, text in texts for line in text.splitlines() if rounded.search(line)
+    ]
+    assert len(lines) > 5
+    assert [(path, line) for path, line in lines if "max(1, " not in line] == []
+
+
 # Of each server, the statements, and what in them a managed server may refuse.
 USED = {
     "postgres/*.sql": r"\b(?:pg|txid)_\w+(?=\()",
