@@ -75,7 +75,7 @@ def free_threaded(arguments: argparse.Namespace) -> None:
 
 def maturin(arguments: argparse.Namespace, options: list[str]) -> None:
     target = arguments.target
-    options += ["--target", target]
+    options += ["--target", target, "--compression-level", "9"]
     if "-linux-" in target:
         tag = MUSL if "musl" in target else f"manylinux_{GLIBC.replace('.', '_')}"
         options += ["--zig", "--compatibility", tag]
