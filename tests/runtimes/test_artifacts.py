@@ -180,7 +180,9 @@ def makes_an_id(command: list[str], folder: Path) -> None:
     secret = write(folder, "secret.hex", run(*command, "secret", cwd=folder))
     secret.chmod(0o600)
     options = ["--secret-file", "secret.hex"]
-    ids = run(*command, "generate", *options, "--store", "ids.db", "-n", "2", cwd=folder).split()
+    ids = run(
+        *command, "generate", *options, "--store", "command.db", "-n", "2", cwd=folder
+    ).split()
     assert len(set(ids)) == 2
     parts = json.loads(run(*command, "inspect", *options, "--json", ids[0], cwd=folder))
     assert parts["plausible"] is True
@@ -277,7 +279,15 @@ def test_command_of_cargo(tmp_path: Path) -> None:
     command = [str(tmp_path / "bin" / "randflake")]
     makes_an_id(command, tmp_path)
 
-    serve = ["serve", "--secret-file", "secret.hex", "--store", "ids.db", "--listen", "127.0.0.1:0"]
+    serve = [
+        "serve",
+        "--secret-file",
+        "secret.hex",
+        "--store",
+        "command.db",
+        "--listen",
+        "127.0.0.1:0",
+    ]
     with subprocess.Popen(
         [*command, *serve], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     ) as server:
