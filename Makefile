@@ -446,7 +446,7 @@ audit: target/setup/python ## known vulnerabilities in crates, npm packages and 
 	$(NO_TARGET) scripts/audit
 
 mutants: check-tools ## changes every expression of each FILE, such as core/src/layout.rs: some test has to notice
-	$(NO_TARGET) scripts/test-platforms mutants $(FILE)
+	$(NO_TARGET) scripts/test-platforms mutants $(or $(FILE),$(error FILE=core/src/layout.rs is missing))
 
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
 	$(PYTEST) -rs tests/instructions

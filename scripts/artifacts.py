@@ -20,6 +20,7 @@ machine gets into an artifact, and all times are that of the commit, or SOURCE_D
 """
 
 import argparse
+import gzip
 import json
 import os
 import shutil
@@ -137,6 +138,10 @@ def npm(arguments: argparse.Namespace) -> None:
         napi("pre-publish", "--skip-optional-publish", "--no-gh-release", cwd=package)
         for each in [*sorted((package / "npm").iterdir()), package]:
             run("npm", "pack", "--ignore-scripts", "--pack-destination", arguments.out, cwd=each)
+    # npm compresses less than it could.
+    for packed in arguments.out.glob("*.tgz"):
+        content = gzip.decompress(packed.read_bytes())
+        packed.write_bytes(gzip.compress(content, compresslevel=9, mtime=0))
 
 
 def only_targets(package: Path, platforms: set[str]) -> None:

@@ -27,8 +27,9 @@ fuzz_target!(|data: &[u8]| {
         let (head, body) = data.split_at(at);
         (head, &body[1..])
     });
-    // How a request is framed is left to hyper.
-    if !head.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
+    // How a request is framed is left to hyper. What a client names is named to it.
+    let is_framed = head.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    if !is_framed || String::from_utf8_lossy(data).contains(SECRET) {
         return;
     }
     let mut connection = CONNECTION.lock().expect("no thread has panicked");
@@ -90,7 +91,11 @@ fn start() -> String {
     let secret = SECRET.parse().expect("hex");
     let memory = MemoryStore::new(Namespace::new("default", &secret).expect("a name"));
     let settings = Settings {
-        location: Location::new(move |namespace| Ok(Box::new(memory.namespace(namespace)))),
+        // Few node ids, since each request lists all that are leased.
+        location: Location::new(move |namespace| {
+            let namespace = namespace.node_ids("0-255".parse()?)?;
+            Ok(Box::new(memory.namespace(namespace)))
+        }),
         secret: Some(secret),
         layout: None,
         access: Access::local(),

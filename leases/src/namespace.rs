@@ -303,7 +303,7 @@ impl Namespace {
     /// # Errors
     ///
     /// [`SecretMismatch`](ErrorKind::SecretMismatch): it belongs to another secret.
-    /// `INVALID_ARGUMENT`: it was created for another layout, or by another version.
+    /// `INVALID_ARGUMENT`: it was created for another layout, or by another version, or is damaged.
     pub fn check(&self, metadata: &NamespaceMetadata) -> Result<()> {
         let name = &self.name;
         if metadata.format != STORED_FORMAT {
@@ -312,6 +312,13 @@ impl Namespace {
                  {STORED_FORMAT}: use the version that created it, or create a new namespace in a \
                  separate store",
                 metadata.format
+            )));
+        }
+        let Limits { max_ttl, max_skew, .. } = metadata.limits;
+        if !metadata.limits.have_possible_times() {
+            return Err(Error::invalid_argument(format!(
+                "namespace {name:?} of this store is damaged: its longest lease is {max_ttl} seconds, \
+                 with a skew of {max_skew}, which no namespace has; restore the store, and fence it"
             )));
         }
         if self.is_for_operator() {
@@ -511,9 +518,13 @@ impl Limits {
         now.saturating_add((self.max_ttl + self.max_skew).into())
     }
 
+    fn have_possible_times(self) -> bool {
+        (1..=86_400).contains(&self.max_ttl) && self.max_skew <= self.max_ttl / 6
+    }
+
     fn check(self, layout: &Layout) -> Result<()> {
         let Self { max_ttl, max_skew, node_ids } = self;
-        if !(1..=86_400).contains(&max_ttl) || max_skew > max_ttl / 6 {
+        if !self.have_possible_times() {
             return Err(Error::invalid_argument(format!(
                 "the longest lease must last 1 to 86400 seconds and at least six times the largest \
                  skew, got {max_ttl} with a skew of {max_skew}"

@@ -305,7 +305,7 @@ pub(crate) fn release<R: Transaction + ?Sized>(
 ) -> Result<Released, R::Error> {
     let held = rows_of(rows, &[request.token], &request.node_ids)?;
     for &(node_id, row) in &held {
-        let end_exclusive = request.used_until.clamp(row.start, row.end_exclusive);
+        let end_exclusive = end_within(row.lease(node_id), request.used_until);
         rows.put(node_id, Row { end_exclusive, token: None, ..row })?;
     }
     Ok(Released { count: u32::try_from(held.len()).unwrap_or(u32::MAX) })
@@ -581,9 +581,14 @@ impl Lowering for ReleaseDead {
         // The holder's clock may have been ahead by the skew, and its stamps ahead of its clock by
         // the drift.
         let unused = now + i64::from(limits.max_skew) + i64::from(max_drift(limits)) + 1;
-        // Never raised, and never below the end of an earlier holder.
-        Ok(shortened(now, node, unused.clamp(start, end_exclusive)))
+        Ok(shortened(now, node, end_within(node.lease, unused)))
     }
+}
+
+/// Returns a new end of a lease: never raised, and never below the end of an earlier holder. The row
+/// may be damaged and end before it starts, so this is no `clamp`, which would panic.
+fn end_within(lease: NodeLease, end: i64) -> i64 {
+    end.max(lease.start).min(lease.end_exclusive)
 }
 
 /// Largest `max_drift` of a holder, in seconds: a third of its window, which is as long as the

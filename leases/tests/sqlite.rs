@@ -720,3 +720,29 @@ fn a_file_that_may_not_be_written_is_named() {
     set(&path, 0o644);
     granted(&mut store(&path), token, START);
 }
+
+#[test]
+fn a_damaged_row_is_never_a_panic() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let token = Token::random();
+    let lease = granted(&mut store(&path), token, START);
+    let file = Connection::open(&path).expect("a SQLite file");
+
+    file.execute_batch("update node set start = end_exclusive + 1").expect("a column");
+    assert_eq!(release(&mut store(&path), token, lease.node_id, START), Ok(1));
+    let end: i64 =
+        file.query_row("select end_exclusive from node", [], |row| row.get(0)).expect("it");
+    assert_eq!(end, lease.end_exclusive, "never raised");
+
+    for limits in ["max_ttl = 4294967295", "max_ttl = 0", "max_ttl = 300, max_skew = 4294967295"] {
+        file.execute_batch(&format!("update namespace set {limits}")).expect("columns");
+        let outcome = acquire(&mut store(&path), Token::random(), 1, START);
+        refused(outcome, ErrorKind::InvalidArgument, "is damaged");
+        let mut operator =
+            SqliteStore::new(&path, Namespace::for_operator("orders").expect("a name"))
+                .expect("a path");
+        let outcome = operator::list(&mut operator);
+        refused(outcome, ErrorKind::InvalidArgument, "is damaged");
+    }
+}

@@ -291,15 +291,15 @@ def test_command_of_cargo(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*command, *serve], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     ) as server:
-        assert server.stderr is not None
-        said = next(line for line in server.stderr if "listening on " in line)
-        url = said.split("listening on ")[1].strip()
-        request = urllib.request.Request(f"{url}/v1/ids", method="POST")
-        with urllib.request.urlopen(request, timeout=300) as answer:
-            [served] = json.load(answer)["ids"]
-        parts = json.loads(
-            run(*command, "inspect", "--secret-file", "secret.hex", "--json", served, cwd=tmp_path)
-        )
-        assert parts["plausible"] is True
-        server.terminate()
+        try:
+            assert server.stderr is not None
+            said = next(line for line in server.stderr if "listening on " in line)
+            url = said.split("listening on ")[1].strip()
+            request = urllib.request.Request(f"{url}/v1/ids", method="POST")
+            with urllib.request.urlopen(request, timeout=300) as answer:
+                [served] = json.load(answer)["ids"]
+        finally:
+            server.terminate()
     assert server.returncode == 0
+    inspect = ["inspect", "--secret-file", "secret.hex", "--json", served]
+    assert json.loads(run(*command, *inspect, cwd=tmp_path))["plausible"] is True

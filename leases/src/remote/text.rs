@@ -156,15 +156,17 @@ pub(crate) fn node_text(row: &Row, meta: &Meta) -> String {
 /// Parses the text of a node id.
 pub(crate) fn parse_node(text: &str) -> Option<Row> {
     let mut words = text.splitn(5, ' ');
-    let (end, start) = (words.next().filter(|end| end.len() >= 10)?, words.next()?);
+    let is_end = |end: &&str| end.len() == 10 && end.bytes().all(|digit| digit.is_ascii_digit());
+    let end_exclusive: i64 = words.next().filter(is_end)?.parse().ok()?;
+    let start = words.next()?.parse().ok().filter(|start| (0..=end_exclusive).contains(start))?;
     let (_, version) = words.next().filter(|both| both.len() == 32)?.split_at_checked(16)?;
     let token = match words.next()? {
         "-" => None,
         digits => Some(Token::from_bytes(unhex(digits)?)),
     };
     Some(Row {
-        start: start.parse().ok()?,
-        end_exclusive: end.parse().ok()?,
+        start,
+        end_exclusive,
         token,
         note: Note::new(words.next().unwrap_or_default()),
         version: u64::from_str_radix(version, 16).ok()?,
@@ -178,7 +180,7 @@ pub(crate) fn is_written_under(text: &str, meta: &Meta) -> bool {
 
 /// Returns a bound that is greater than the text of every node id whose end is `end` or earlier.
 pub(crate) fn after(end: i64) -> String {
-    format!("{:010}", end + 1)
+    format!("{:010}", end.saturating_add(1))
 }
 
 /// Parses the end in the text of a node id.
@@ -225,6 +227,20 @@ mod tests {
             );
             assert_eq!(end_of(&text), Some(end_exclusive));
             assert!(text < after(end_exclusive) && text >= after(end_exclusive - 1));
+        }
+        let row = |end: &str, start: &str| {
+            parse_node(&format!("{end} {start} 0123456789abcdef0123456789abcdef - web-3")).is_some()
+        };
+        assert!(row("1763640300", "1763640300") && row("0000000007", "0"));
+        for (end, start) in [
+            ("1763640300", "1763640301"),
+            ("1763640300", "-1"),
+            ("01763640300", "0"),
+            ("-763640300", "-763640301"),
+            ("+763640300", "0"),
+            ("763640300", "0"),
+        ] {
+            assert!(!row(end, start), "{end} {start}");
         }
         assert_eq!(parse_counter(&counter_text("a b ")), Some("a b "));
         assert_eq!(Key::node("node/000077"), Some(77));
