@@ -41,6 +41,9 @@ CRATES = [
 ]
 # The oldest C library of each kind, as wheels and zig name it.
 GLIBC, MUSL = "2.17", "musllinux_1_2"
+# For SQLite, the only C that is compiled: zig takes -Oz for -Os, and nothing unwinds through C. A
+# thirtieth of each package.
+ZIG_CFLAGS = "-Xclang -Oz -fno-unwind-tables -fno-asynchronous-unwind-tables"
 # The first free-threaded Python that pyo3 supports. It has no stable interface: a wheel for each.
 FREE_THREADED = "3.14t"
 THIRD_PARTY = "LICENSE-THIRD-PARTY"
@@ -75,15 +78,17 @@ def free_threaded(arguments: argparse.Namespace) -> None:
 
 
 def maturin(arguments: argparse.Namespace, options: list[str]) -> None:
-    target = arguments.target
+    target, cflags = arguments.target, ""
     options += ["--target", target, "--compression-level", "9"]
     if "-linux-" in target:
+        cflags = ZIG_CFLAGS
         tag = MUSL if "musl" in target else f"manylinux_{GLIBC.replace('.', '_')}"
         options += ["--zig", "--compatibility", tag]
     manifest = ROOT / "bindings-python" / "Cargo.toml"
     run(
         *("maturin", "build", "--release", "--locked", "--manifest-path", manifest),
         *("--out", arguments.out, *options),
+        cflags=cflags,
     )
 
 
@@ -94,9 +99,9 @@ def sdist(arguments: argparse.Namespace) -> None:
 
 def node(arguments: argparse.Namespace) -> None:
     """Builds `randflake.PLATFORM.node`, and the loader of all platforms."""
-    target, options = arguments.target, []
+    target, options, cflags = arguments.target, [], ""
     if "-linux-" in target or "-freebsd" in target:
-        options = ["--cross-compile"]
+        options, cflags = ["--cross-compile"], ZIG_CFLAGS
     if "-linux-gnu" in target:
         target += f".{GLIBC}"
     with tempfile.TemporaryDirectory() as folder:
@@ -105,6 +110,7 @@ def node(arguments: argparse.Namespace) -> None:
             *("--js", "binding.js", "--dts", "binding.d.ts", "--output-dir", folder),
             *("--", "--locked"),
             cwd=ROOT / "bindings-node",
+            cflags=cflags,
         )
         for built in Path(folder).iterdir():
             shutil.copy(built, arguments.out)
@@ -235,14 +241,14 @@ def write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
-def napi(*arguments: str | Path, cwd: Path) -> None:
+def napi(*arguments: str | Path, cwd: Path, cflags: str = "") -> None:
     cli = ROOT / "bindings-node" / "node_modules" / "@napi-rs" / "cli" / "dist" / "cli.js"
-    run("node", cli, *arguments, cwd=cwd)
+    run("node", cli, *arguments, cwd=cwd, cflags=cflags)
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> None:
+def run(*command: str | Path, cwd: Path = ROOT, cflags: str = "") -> None:
     program, *arguments = map(str, command)
-    variables = environment()
+    variables = environment(cflags)
     print("$", program, *arguments, flush=True)
     subprocess.run(
         # npm is a script on Windows, which only a search finds.
@@ -253,7 +259,7 @@ def run(*command: str | Path, cwd: Path = ROOT) -> None:
     )
 
 
-def environment() -> dict[str, str]:
+def environment(cflags: str = "") -> dict[str, str]:
     """Returns this process's, with what makes builds the same wherever they are made."""
     programs = ROOT / ".venv" / ("Scripts" if os.name == "nt" else "bin")
     cargo = os.environ.get("CARGO_HOME", str(Path.home() / ".cargo"))
@@ -265,7 +271,8 @@ def environment() -> dict[str, str]:
         "RUSTFLAGS": " ".join(f"--remap-path-prefix={a}={b}" for a, b in folders.items()),
     }
     if os.name != "nt":
-        values["CFLAGS"] = " ".join(f"-ffile-prefix-map={a}={b}" for a, b in folders.items())
+        mapped = (f"-ffile-prefix-map={a}={b}" for a, b in folders.items())
+        values["CFLAGS"] = " ".join([*mapped, cflags])
     return values
 
 

@@ -25,8 +25,9 @@ use std::{
 use common::{Dial, SECRET, START, Scratch, acquire, granted, namespace, release, renew, secret};
 use randflake::{Clock, Error as CoreError, SystemClock, layout};
 use randflake_leases::{
-    Acquired, Error, ErrorKind, InitMode, LeaseStore, Location, Namespace, Renewed, SqliteStore,
-    Token, operator,
+    Acquired, Error, ErrorKind, InitMode, LeaseStore, Location, Namespace, NodeLease, Renewed,
+    SqliteStore, Token,
+    operator::{self, ReleaseDead},
 };
 use rusqlite::Connection;
 
@@ -34,6 +35,19 @@ fn store(path: impl AsRef<Path>) -> SqliteStore {
     SqliteStore::new(path, namespace(layout::MAX_NODE_ID))
         .expect("a path")
         .clock(Dial::new(START).clock())
+}
+
+fn operators_store(path: impl AsRef<Path>) -> SqliteStore {
+    let namespace = Namespace::for_operator("orders").expect("a name");
+    SqliteStore::new(path, namespace).expect("a path").clock(Dial::new(START).clock())
+}
+
+fn file_with_a_lease() -> (Scratch, PathBuf, Token, NodeLease) {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let token = Token::random();
+    let lease = granted(&mut store(&path), token, START);
+    (scratch, path, token, lease)
 }
 
 #[track_caller]
@@ -456,11 +470,7 @@ fn a_relative_path_means_the_directory_of_now() {
 fn init_makes_a_quarantine_along_with_the_namespace_or_nothing() {
     let scratch = Scratch::new();
     let path = scratch.path("ids.db");
-    let known = || {
-        let namespace = Namespace::for_operator("orders").expect("a name");
-        let mut store = SqliteStore::new(&path, namespace).expect("a path");
-        operator::list(&mut store).map(|listed| listed.floor)
-    };
+    let known = || operator::list(&mut operators_store(&path)).map(|listed| listed.floor);
     let neighbour = Namespace::new("another", &secret()).expect("a name");
     let mut neighbour = SqliteStore::new(&path, neighbour).expect("a path");
     neighbour.init(InitMode::New).expect("makes the file");
@@ -485,10 +495,7 @@ fn init_makes_a_quarantine_along_with_the_namespace_or_nothing() {
 
 #[test]
 fn a_file_that_others_keep_is_waited_for_and_then_named() {
-    let scratch = Scratch::new();
-    let path = scratch.path("ids.db");
-    let token = Token::random();
-    let lease = granted(&mut store(&path), token, START);
+    let (_scratch, path, token, lease) = file_with_a_lease();
     let other = Connection::open(&path).expect("a SQLite file");
     other.execute_batch("begin immediate").expect("no other program is here");
     let mut hasty = store(&path).patience(Duration::from_millis(20));
@@ -532,10 +539,7 @@ fn a_clock_that_went_on_while_the_file_was_waited_for_is_no_skew() {
 
 #[test]
 fn a_file_that_was_given_a_write_ahead_log_works_on() {
-    let scratch = Scratch::new();
-    let path = scratch.path("ids.db");
-    let token = Token::random();
-    let lease = granted(&mut store(&path), token, START);
+    let (_scratch, path, token, lease) = file_with_a_lease();
     let other = Connection::open(&path).expect("a SQLite file");
     let mode: String =
         other.query_row("pragma journal_mode = wal", [], |row| row.get(0)).expect("a mode");
@@ -723,26 +727,29 @@ fn a_file_that_may_not_be_written_is_named() {
 
 #[test]
 fn a_damaged_row_is_never_a_panic() {
-    let scratch = Scratch::new();
-    let path = scratch.path("ids.db");
-    let token = Token::random();
-    let lease = granted(&mut store(&path), token, START);
+    let (_scratch, path, token, lease) = file_with_a_lease();
+    let of_a_dead_holder = granted(&mut store(&path), Token::random(), START);
     let file = Connection::open(&path).expect("a SQLite file");
-
     file.execute_batch("update node set start = end_exclusive + 1").expect("a column");
+    let end_of = |lease: NodeLease| -> i64 {
+        let query = "select end_exclusive from node where node_id = ?1";
+        file.query_row(query, [lease.node_id], |row| row.get(0)).expect("it is there")
+    };
+
     assert_eq!(release(&mut store(&path), token, lease.node_id, START), Ok(1));
-    let end: i64 =
-        file.query_row("select end_exclusive from node", [], |row| row.get(0)).expect("it");
-    assert_eq!(end, lease.end_exclusive, "never raised");
+    assert_eq!(end_of(lease), lease.end_exclusive, "never raised");
+
+    let start = of_a_dead_holder.end_exclusive + 1;
+    let damaged = NodeLease { start, ..of_a_dead_holder };
+    let request = ReleaseDead { token: Token::random(), lease: damaged, client_now: START };
+    operators_store(&path).release_dead(&request).expect("it is held");
+    assert_eq!(end_of(damaged), damaged.end_exclusive, "never raised");
 
     for limits in ["max_ttl = 4294967295", "max_ttl = 0", "max_ttl = 300, max_skew = 4294967295"] {
         file.execute_batch(&format!("update namespace set {limits}")).expect("columns");
         let outcome = acquire(&mut store(&path), Token::random(), 1, START);
         refused(outcome, ErrorKind::InvalidArgument, "is damaged");
-        let mut operator =
-            SqliteStore::new(&path, Namespace::for_operator("orders").expect("a name"))
-                .expect("a path");
-        let outcome = operator::list(&mut operator);
+        let outcome = operator::list(&mut operators_store(&path));
         refused(outcome, ErrorKind::InvalidArgument, "is damaged");
     }
 }
