@@ -95,29 +95,38 @@ pub(crate) fn id_of(term: u64, at: Position, left: u64, encrypt: impl FnOnce(&mu
 mod tests {
     use super::*;
 
-    /// An id that reveals its slot, to stand in for encryption.
-    fn asked(term: u64, stamp: u64, slot: u64, slots: u64) -> i64 {
+    /// Asks for an id that reveals its slot, and returns how many were encrypted for it.
+    fn asked(term: u64, stamp: u64, slot: u64, slots: u64) -> usize {
         let of = |slot: u64| (term * 1_000_000 + stamp * 1_000 + slot).cast_signed();
         let at = Position { stamp, slot };
+        let mut encrypted = 0;
         let id = id_of(term, at, slots - slot, |ids| {
             assert!(!ids.is_empty() && slot + ids.len() as u64 <= slots, "beyond the tick");
+            encrypted = ids.len();
             for (id, slot) in ids.iter_mut().zip(slot..) {
                 *id = of(slot);
             }
         });
         assert_eq!(id, of(slot));
-        id
+        encrypted
     }
 
     #[test]
     fn each_slot_has_its_own_id() {
         for (term, stamp) in [(1, 1), (2, 1), (1, 1), (1, 2), (1, 1)] {
-            for slot in [0, 1, 2, 3, 7, 4, 900, 6, 5, 300, 299, 301, 999] {
+            // It begins with those that the one before has left.
+            for slot in [1, 2, 3, 0, 7, 4, 900, 6, 5, 300, 299, 301, 999, 0, 1] {
                 asked(term, stamp, slot, 1000);
             }
         }
-        for slot in 0..1000 {
-            asked(3, 3, slot, 1000);
+    }
+
+    #[test]
+    fn twice_as_many_are_encrypted_each_time() {
+        for (term, stamp) in [(1, 1), (2, 1), (2, 2)] {
+            let encrypted: Vec<_> = (0..500).map(|slot| asked(term, stamp, slot, 500)).collect();
+            let some: Vec<_> = encrypted.into_iter().filter(|&count| count > 0).collect();
+            assert_eq!(some, [1, 2, 4, 8, 16, 32, 64, GROUP, GROUP, 117]);
         }
     }
 
