@@ -261,8 +261,6 @@ pub fn utc_second(unix_second: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -320,6 +318,8 @@ mod tests {
     #[cfg(not(miri))]
     #[test]
     fn the_machine_s_clock_is_the_safe_clock() {
+        use std::time::SystemTime;
+
         let safe = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
         let (before, now, after) = (safe(), SystemClock.now().expect("a time"), safe());
         let now = Duration::from_nanos(now.unsigned_abs());
