@@ -115,7 +115,13 @@ test('all realms have one listener for the end of the process', async (t) => {
 })
 
 test('an end can be awaited where the symbol for it is missing', async (t) => {
-  const realm = newRealm('delete Symbol.dispose; delete Symbol.asyncDispose')
+  // Where an engine has the symbols, they cannot be deleted.
+  const realm = newRealm(`{
+    const own = Symbol
+    const missing = { value: undefined }
+    globalThis.Symbol = Object.setPrototypeOf((name) => own(name), own)
+    Object.defineProperties(Symbol, { dispose: missing, asyncDispose: missing })
+  }`)
   const store = newStore(t)
   const flake = await realm.package.Randflake.leased(store, SECRET)
   assert.equal(flake[Symbol.asyncDispose], undefined)

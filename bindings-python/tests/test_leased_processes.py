@@ -349,7 +349,9 @@ atexit.register(late)
 flake = leased()
 last = Last()
 """
-    assert run(code, store) == ["late", "later"]
+    # PyPy calls no `__del__` of what is still there at the end.
+    later = [] if sys.implementation.name == "pypy" else ["later"]
+    assert run(code, store) == ["late", *later]
 
 
 def test_an_interpreter_ends_while_threads_of_daemons_wait_and_generate(store: Path) -> None:
