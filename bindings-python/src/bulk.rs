@@ -11,7 +11,7 @@ use randflake::ErrorKind;
 use crate::{
     arguments::{AnyId, IdNumber, Raw},
     buffer::{Batch, Int64Buffer, LARGE_BATCH, array_of},
-    convert::{items, must},
+    convert::{at_index, each, must},
     errors::InvalidArgumentError,
 };
 
@@ -92,14 +92,15 @@ fn read<T: Number>(py: Python<'_>, array: &Int64Buffer) -> PyResult<Batch<i64>> 
     let numbers = array.read(py)?;
     // Half of the numbers are the same for both.
     if array.is_signed() != T::SIGNED
-        && let Some(&wrong) = numbers.iter().find(|&&number| number < 0)
+        && let Some(index) = numbers.iter().position(|&number| number < 0)
     {
+        let wrong = numbers[index];
         let wrong = if array.is_signed() {
             wrong.into_bound_py_any(py)
         } else {
             wrong.cast_unsigned().into_bound_py_any(py)
         };
-        wrong?.extract::<T>()?; // raises
+        wrong?.extract::<T>().map_err(|raised| at_index(py, index, raised))?; // raises
     }
     Ok(numbers)
 }
@@ -119,8 +120,7 @@ pub(crate) fn read_many<T: Number>(numbers: &Bound<'_, PyAny>) -> PyResult<Batch
     }
     let error =
         must(ErrorKind::InvalidArgument, "many ids must be in a list or a similar collection");
-    let read = |number: PyResult<Bound<'_, PyAny>>| Ok(number?.extract::<T>()?.bits());
-    let numbers = items(numbers, error)?.map(read).collect::<PyResult<Vec<_>>>()?;
+    let numbers = each(numbers, error, |number| Ok(number.extract::<T>()?.bits()))?;
     let mut batch = Batch::of(numbers.len())?;
     batch.copy_from_slice(&numbers);
     Ok(batch)

@@ -6,7 +6,7 @@ use randflake::ErrorKind;
 
 use crate::{
     arguments::{AnySecret, Label},
-    convert::{argument, instance, integers, items, must, text},
+    convert::{argument, each, instance, integers, must, text},
     errors::{not_to_be_copied, raise},
 };
 
@@ -79,8 +79,8 @@ impl Codes {
             ErrorKind::InvalidArgument,
             "many numbers must be in a list or a similar collection",
         );
-        let codes = items(numbers, error)?.map(|number| self.encode(number?.extract()?));
-        PyList::new(numbers.py(), codes.collect::<PyResult<Vec<_>>>()?)
+        let codes = each(numbers, error, |number| self.encode(number.extract()?))?;
+        PyList::new(numbers.py(), codes)
     }
 
     #[doc = doc!(Codes.decode)]
@@ -94,8 +94,8 @@ impl Codes {
             ErrorKind::InvalidArgument,
             "many codes must be in a list or a similar collection",
         );
-        let numbers = items(codes, error)?.map(|code| self.decode(code?.extract()?));
-        PyList::new(codes.py(), numbers.collect::<PyResult<Vec<_>>>()?)
+        let numbers = each(codes, error, |code| self.decode(code.extract()?))?;
+        PyList::new(codes.py(), numbers)
     }
 
     fn __repr__(&self) -> String {

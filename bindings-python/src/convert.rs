@@ -11,7 +11,7 @@ use pyo3::{
 };
 use randflake::{Error, ErrorKind};
 
-use crate::errors::{raise, wrong_type};
+use crate::errors::{RandflakeError, raise, wrong_type};
 
 /// Defines the type of an argument: what it holds, and the function that reads it.
 macro_rules! argument {
@@ -145,6 +145,32 @@ pub(crate) fn items<'py>(
             failure // of a foreign `__iter__`
         }
     })
+}
+
+/// Converts each of many. An error says at which index.
+pub(crate) fn each<'py, T>(
+    many: &Bound<'py, PyAny>,
+    error: impl Fn(&dyn Display) -> Error,
+    convert: impl Fn(Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    let py = many.py();
+    let converted = items(many, error)?
+        .enumerate()
+        .map(|(index, item)| convert(item?).map_err(|raised| at_index(py, index, raised)));
+    converted.collect()
+}
+
+/// Puts an index before the message of an error of this package.
+#[cold]
+pub(crate) fn at_index(py: Python<'_>, index: usize, raised: PyErr) -> PyErr {
+    if !raised.is_instance_of::<RandflakeError>(py) {
+        return raised;
+    }
+    let message = format!("at index {index}: {}", raised.value(py));
+    match raised.value(py).setattr("args", (message,)) {
+        Ok(()) => raised,
+        Err(failure) => failure,
+    }
 }
 
 /// Returns whether it is a sequence of integers that are never meant as ids.

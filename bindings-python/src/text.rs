@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use crate::{
     arguments::{IdNumber, IdText},
     bulk,
-    convert::{items, must},
+    convert::{each, must},
     errors::call,
 };
 
@@ -40,8 +40,8 @@ pub(crate) fn decode_string(text: IdText) -> i64 {
 pub(crate) fn decode_strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
     let error =
         must(ErrorKind::InvalidArgument, "many texts must be in a list or a similar collection");
-    let ids = items(texts, error)?.map(|text| Ok(text?.extract::<IdText>()?.0.into()));
-    PyList::new(texts.py(), ids.collect::<PyResult<Vec<i64>>>()?)
+    let ids = each(texts, error, |text| Ok(i64::from(text.extract::<IdText>()?.0)))?;
+    PyList::new(texts.py(), ids)
 }
 
 #[doc = doc!(generate_secret)]
