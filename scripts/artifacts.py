@@ -29,6 +29,7 @@ import sys
 import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CRATES = [
@@ -191,9 +192,30 @@ def sbom(arguments: argparse.Namespace) -> None:
         written.unlink()
         if crate in published:
             # Our own crates are named by the folder that they are in.
-            text = text.replace(ROOT.as_uri(), "file://")
-            out = arguments.out / f"randflake-{published[crate]}.cdx.json"
-            out.write_text(text, encoding="utf-8", newline="\n")
+            bill = json.loads(text.replace(ROOT.as_uri(), "file://"))
+            leave_out_others(bill, compiled_into(bill["metadata"]["component"]["name"]))
+            write_json(arguments.out / f"randflake-{published[crate]}.cdx.json", bill)
+
+
+def compiled_into(crate: str) -> set[tuple[str, str]]:
+    """Returns the names and versions of what is compiled into a crate, on any system."""
+    systems = ["unknown-linux-gnu", "pc-windows-msvc", "apple-darwin", "unknown-freebsd"]
+    command = ["cargo", "tree", "--locked", "-p", crate, "--edges=normal,no-proc-macro"]
+    command += ["--prefix=none", *(f"--target=x86_64-{system}" for system in systems)]
+    lines = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
+    return {(line.split()[0], line.split()[1].removeprefix("v")) for line in lines if line}
+
+
+def leave_out_others(bill: dict[str, Any], compiled: set[tuple[str, str]]) -> None:
+    """Leaves out what is of tools, tests and of other crates: it lists the whole workspace."""
+    named = [it for it in bill["components"] if (it["name"], it["version"]) in compiled]
+    refs = {it["bom-ref"] for it in [*named, bill["metadata"]["component"]]}
+    bill["components"] = named
+    bill["dependencies"] = [
+        {**it, "dependsOn": [ref for ref in it.get("dependsOn", []) if ref in refs]}
+        for it in bill["dependencies"]
+        if it["ref"] in refs
+    ]
 
 
 def licences(_: argparse.Namespace) -> None:

@@ -84,3 +84,29 @@ def test_an_upload_that_failed_halfway_is_finished(tmp_path: Path) -> None:
         # The others first, since it depends on them.
         "published randflake-3.0.0.tgz",
     ]
+
+
+def test_a_bill_of_materials_has_only_what_is_compiled_in(release: Any) -> None:
+    compiled = release.artifacts.compiled_into("randflake-python")
+    names = {name for name, _ in compiled}
+    assert {"libsqlite3-sys", "pyo3", "randflake", "randflake-leases"} <= names
+    # The command that cargo installs has them, and tests and tools.
+    assert not names & {"loom", "pyo3-macros", "randflake-serve", "rustls", "tokio"}
+
+    [sqlite] = [version for name, version in compiled if name == "libsqlite3-sys"]
+    parts = [("libsqlite3-sys", sqlite), ("libsqlite3-sys", "0.1.0"), ("tokio", "1.0.0")]
+    refs = [f"{name}@{version}" for name, version in parts]
+    bill: dict[str, Any] = {
+        "metadata": {"component": {"name": "randflake-python", "bom-ref": "it"}},
+        "components": [
+            {"name": name, "version": version, "bom-ref": ref}
+            for (name, version), ref in zip(parts, refs, strict=True)
+        ],
+        "dependencies": [{"ref": "it", "dependsOn": refs}, *({"ref": ref} for ref in refs)],
+    }
+    release.artifacts.leave_out_others(bill, compiled)
+    assert [part["bom-ref"] for part in bill["components"]] == refs[:1]
+    assert bill["dependencies"] == [
+        {"ref": "it", "dependsOn": refs[:1]},
+        {"ref": refs[0], "dependsOn": []},
+    ]
