@@ -25,8 +25,8 @@ use std::{
 use common::{Dial, SECRET, START, Scratch, acquire, granted, namespace, release, renew, secret};
 use randflake::{Clock, Error as CoreError, SystemClock, layout};
 use randflake_leases::{
-    Acquired, Error, ErrorKind, InitMode, LeaseStore, Location, Namespace, NodeLease, Renewed,
-    SqliteStore, Token,
+    Acquired, Error, ErrorKind, InitMode, LeaseStore, Location, Namespace, NodeLease, Operation,
+    Renewed, SqliteStore, Token,
     operator::{self, ReleaseDead},
 };
 use rusqlite::Connection;
@@ -742,7 +742,8 @@ fn a_damaged_row_is_never_a_panic() {
     let start = of_a_dead_holder.end_exclusive + 1;
     let damaged = NodeLease { start, ..of_a_dead_holder };
     let request = ReleaseDead { token: Token::random(), lease: damaged, client_now: START };
-    operators_store(&path).release_dead(&request).expect("it is held");
+    let reply = operators_store(&path).release_dead(&request).expect("it is held");
+    reply.answer_to(request.token, Operation::ReleaseDead).expect("an answer to this request");
     assert_eq!(end_of(damaged), damaged.end_exclusive, "never raised");
 
     for limits in ["max_ttl = 4294967295", "max_ttl = 0", "max_ttl = 300, max_skew = 4294967295"] {
