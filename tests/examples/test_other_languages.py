@@ -203,7 +203,8 @@ def check(relay: Relay, ids: list[int], tick_ms: int, node_shift: int, node_bits
         (term,) = [
             term
             for term, end in relay.ends.items()
-            if term.node_id == node_id and term.start <= second < end
+            # One that is over by now may have been followed by another.
+            if term.node_id == node_id and term.start <= second < relay.used_until.get(term, end)
         ]
         last[term] = max(last.get(term, 0), second)
     for term, used_until in relay.used_until.items():
