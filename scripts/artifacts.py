@@ -45,6 +45,17 @@ GLIBC, MUSL = "2.17", "musllinux_1_2"
 # For SQLite, the only C that is compiled: zig takes -Oz for -Os, and nothing unwinds through C. A
 # thirtieth of each package.
 ZIG_CFLAGS = "-Xclang -Oz -fno-unwind-tables -fno-asynchronous-unwind-tables"
+# Before 3.14, Python ends the threads that are left at its end by unwinding them with libgcc_s,
+# which glibc loads. The unwinder that zig would link crashes on that, so it is given the names
+# that libgcc_s has. On 32-bit ARM they are others.
+UNWINDER = {
+    "GCC_3.0": (
+        "DeleteException ForcedUnwind GetDataRelBase GetGR GetIP GetLanguageSpecificData "
+        "GetRegionStart GetTextRelBase RaiseException Resume SetGR SetIP"
+    ),
+    "GCC_3.3": "Backtrace FindEnclosingFunction GetCFA Resume_or_Rethrow",
+    "GCC_4.2.0": "GetIPInfo",
+}
 # The first free-threaded Python that pyo3 supports. It has no stable interface: a wheel for each.
 FREE_THREADED = "3.14t"
 THIRD_PARTY = "LICENSE-THIRD-PARTY"
@@ -79,18 +90,46 @@ def free_threaded(arguments: argparse.Namespace) -> None:
 
 
 def maturin(arguments: argparse.Namespace, options: list[str]) -> None:
-    target, cflags = arguments.target, ""
+    target, cflags, flags = arguments.target, "", ""
     options += ["--target", target, "--compression-level", "9"]
     if "-linux-" in target:
         cflags = ZIG_CFLAGS
         tag = MUSL if "musl" in target else f"manylinux_{GLIBC.replace('.', '_')}"
         options += ["--zig", "--compatibility", tag]
+        if target.endswith("-linux-gnu"):
+            flags = f"-Clink-arg={libgcc_s(target)}"
     manifest = ROOT / "bindings-python" / "Cargo.toml"
     run(
         *("maturin", "build", "--release", "--locked", "--manifest-path", manifest),
         *("--out", arguments.out, *options),
         cflags=cflags,
+        rustflags=flags,
     )
+
+
+def libgcc_s(target: str) -> Path:
+    """Makes a library to link with, which has the names of libgcc_s and nothing in them."""
+    # Relative to the workspace, so that it is the same wherever the clone is.
+    folder = Path("target", "libgcc_s", target)
+    (ROOT / folder).mkdir(parents=True, exist_ok=True)
+    functions = {version: names.split() for version, names in UNWINDER.items()}
+    (ROOT / folder / "names.c").write_text(
+        "".join(f"void _Unwind_{it}(void) {{}}\n" for names in functions.values() for it in names)
+    )
+    (ROOT / folder / "versions").write_text(
+        "".join(
+            f"{version} {{ global: {' '.join(f'_Unwind_{it};' for it in names)} }};\n"
+            for version, names in functions.items()
+        )
+    )
+    processor = {"i686": "x86"}.get(target.split("-")[0], target.split("-")[0])
+    run(
+        *("python", "-m", "ziglang", "cc", "-target", f"{processor}-linux-gnu.{GLIBC}"),
+        *("-shared", "-nostdlib", "-Wl,-soname,libgcc_s.so.1"),
+        *(f"-Wl,--version-script={folder / 'versions'}", "-o", folder / "libgcc_s.so"),
+        folder / "names.c",
+    )
+    return folder / "libgcc_s.so"
 
 
 def sdist(arguments: argparse.Namespace) -> None:
@@ -268,9 +307,9 @@ def napi(*arguments: str | Path, cwd: Path, cflags: str = "") -> None:
     run("node", cli, *arguments, cwd=cwd, cflags=cflags)
 
 
-def run(*command: str | Path, cwd: Path = ROOT, cflags: str = "") -> None:
+def run(*command: str | Path, cwd: Path = ROOT, cflags: str = "", rustflags: str = "") -> None:
     program, *arguments = map(str, command)
-    variables = environment(cflags)
+    variables = environment(cflags, rustflags)
     print("$", program, *arguments, flush=True)
     subprocess.run(
         # npm is a script on Windows, which only a search finds.
@@ -281,7 +320,7 @@ def run(*command: str | Path, cwd: Path = ROOT, cflags: str = "") -> None:
     )
 
 
-def environment(cflags: str = "") -> dict[str, str]:
+def environment(cflags: str = "", rustflags: str = "") -> dict[str, str]:
     """Returns this process's, with what makes builds the same wherever they are made."""
     programs = ROOT / ".venv" / ("Scripts" if os.name == "nt" else "bin")
     cargo = os.environ.get("CARGO_HOME", str(Path.home() / ".cargo"))
@@ -290,7 +329,9 @@ def environment(cflags: str = "") -> dict[str, str]:
         **os.environ,
         "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
         "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH") or committed(),
-        "RUSTFLAGS": " ".join(f"--remap-path-prefix={a}={b}" for a, b in folders.items()),
+        "RUSTFLAGS": " ".join(
+            [*(f"--remap-path-prefix={a}={b}" for a, b in folders.items()), rustflags]
+        ),
     }
     if os.name != "nt":
         mapped = (f"-ffile-prefix-map={a}={b}" for a, b in folders.items())
