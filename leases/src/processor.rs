@@ -14,7 +14,10 @@ pub(crate) fn random() -> u64 {
     #[target_feature(enable = "rdrand")]
     fn ask() -> Option<u64> {
         let mut number = 0;
-        (_rdrand64_step(&mut number) == 1).then_some(number)
+        #[allow(unused_unsafe, reason = "Rust 1.89 still wants it")]
+        // SAFETY: this processor has the instruction: the caller has asked.
+        let drawn = unsafe { _rdrand64_step(&mut number) };
+        (drawn == 1).then_some(number)
     }
 
     if !std::arch::is_x86_feature_detected!("rdrand") {
