@@ -23,11 +23,13 @@ import argparse
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -40,24 +42,36 @@ CRATES = [
     "randflake-serve",
     "randflake-cli",
 ]
-# The oldest C library of each kind, as wheels and zig name it.
-GLIBC, MUSL = "2.17", "musllinux_1_2"
-# For SQLite, the only C that is compiled: zig takes -Oz for -Os, and nothing unwinds through C. A
-# thirtieth of each package.
+# The oldest musl, as wheels name it.
+MUSL = "musllinux_1_2"
+# For SQLite, the only C that is compiled: zig takes -Oz for -Os, and nothing unwinds through C.
+# Each package is a thirtieth smaller for it.
 ZIG_CFLAGS = "-Xclang -Oz -fno-unwind-tables -fno-asynchronous-unwind-tables"
 # Before 3.14, Python ends the threads that are left at its end by unwinding them with libgcc_s,
-# which glibc loads. The unwinder that zig would link crashes on that, so it is given the names
-# that libgcc_s has. On 32-bit ARM they are others.
-UNWINDER = {
-    "GCC_3.0": (
-        "DeleteException ForcedUnwind GetDataRelBase GetGR GetIP GetLanguageSpecificData "
-        "GetRegionStart GetTextRelBase RaiseException Resume SetGR SetIP"
-    ),
-    "GCC_3.3": "Backtrace FindEnclosingFunction GetCFA Resume_or_Rethrow",
-    "GCC_4.2.0": "GetIPInfo",
-}
+# which glibc loads. The unwinder that zig would link crashes on that, so the wheel is linked with
+# a library that has the names of libgcc_s.
+UNWINDER = """\
+GCC_3.0 { global: _Unwind_DeleteException; _Unwind_ForcedUnwind; _Unwind_GetDataRelBase;
+    _Unwind_GetGR; _Unwind_GetIP; _Unwind_GetLanguageSpecificData; _Unwind_GetRegionStart;
+    _Unwind_GetTextRelBase; _Unwind_RaiseException; _Unwind_Resume; _Unwind_SetGR; _Unwind_SetIP; };
+GCC_3.3 { global: _Unwind_Backtrace; _Unwind_FindEnclosingFunction; _Unwind_GetCFA;
+    _Unwind_Resume_or_Rethrow; };
+GCC_4.2.0 { global: _Unwind_GetIPInfo; };
+"""
+# 32-bit ARM has its own way to unwind.
+UNWINDER_ON_ARM = """\
+GCC_3.0 { global: _Unwind_DeleteException; _Unwind_ForcedUnwind; _Unwind_GetDataRelBase;
+    _Unwind_GetLanguageSpecificData; _Unwind_GetRegionStart; _Unwind_GetTextRelBase;
+    _Unwind_RaiseException; _Unwind_Resume; };
+GCC_3.3 { global: _Unwind_GetCFA; _Unwind_Resume_or_Rethrow; };
+GCC_3.5 { global: _Unwind_Complete; _Unwind_VRS_Get; _Unwind_VRS_Pop; _Unwind_VRS_Set;
+    __aeabi_unwind_cpp_pr0; __aeabi_unwind_cpp_pr1; __aeabi_unwind_cpp_pr2; __gnu_unwind_frame; };
+GCC_4.3.0 { global: _Unwind_Backtrace; };
+"""
 # The first free-threaded Python that pyo3 supports. It has no stable interface: a wheel for each.
 FREE_THREADED = "3.14t"
+# Of the folder of the npm package.
+NOT_PUBLISHED = shutil.ignore_patterns("node_modules", "*.node", "npm", "src", "test")
 THIRD_PARTY = "LICENSE-THIRD-PARTY"
 LICENCES = ["LICENSE-MIT", "LICENSE-APACHE", THIRD_PARTY]
 CARGO_ABOUT = "0.9.3"
@@ -90,21 +104,26 @@ def free_threaded(arguments: argparse.Namespace) -> None:
 
 
 def maturin(arguments: argparse.Namespace, options: list[str]) -> None:
-    target, cflags, flags = arguments.target, "", ""
+    target, cflags = arguments.target, ""
     options += ["--target", target, "--compression-level", "9"]
     if "-linux-" in target:
         cflags = ZIG_CFLAGS
-        tag = MUSL if "musl" in target else f"manylinux_{GLIBC.replace('.', '_')}"
+        tag = MUSL if "musl" in target else f"manylinux_{glibc(target).replace('.', '_')}"
         options += ["--zig", "--compatibility", tag]
-        if target.endswith("-linux-gnu"):
-            flags = f"-Clink-arg={libgcc_s(target)}"
+        if "musl" not in target:
+            options += ["--", f"-Clink-arg={libgcc_s(target)}"]
     manifest = ROOT / "bindings-python" / "Cargo.toml"
     run(
         *("maturin", "build", "--release", "--locked", "--manifest-path", manifest),
         *("--out", arguments.out, *options),
         cflags=cflags,
-        rustflags=flags,
     )
+
+
+def glibc(target: str) -> str:
+    """Returns the oldest version that is supported, as zig names it."""
+    # For ppc64le, zig has none before 2.19, and wheels have names for 2.24 and for 2.26 to 2.28.
+    return "2.28" if target.startswith("powerpc64le") else "2.17"
 
 
 def libgcc_s(target: str) -> Path:
@@ -112,20 +131,15 @@ def libgcc_s(target: str) -> Path:
     # Relative to the workspace, so that it is the same wherever the clone is.
     folder = Path("target", "libgcc_s", target)
     (ROOT / folder).mkdir(parents=True, exist_ok=True)
-    functions = {version: names.split() for version, names in UNWINDER.items()}
-    (ROOT / folder / "names.c").write_text(
-        "".join(f"void _Unwind_{it}(void) {{}}\n" for names in functions.values() for it in names)
-    )
-    (ROOT / folder / "versions").write_text(
-        "".join(
-            f"{version} {{ global: {' '.join(f'_Unwind_{it};' for it in names)} }};\n"
-            for version, names in functions.items()
-        )
-    )
-    processor = {"i686": "x86"}.get(target.split("-")[0], target.split("-")[0])
+    processor, abi = target.split("-")[0], target.split("-")[-1]
+    versions = UNWINDER_ON_ARM if processor == "armv7" else UNWINDER
+    functions = "".join(f"void {it}(void) {{}}\n" for it in re.findall(r"\b_\w+", versions))
+    (ROOT / folder / "names.c").write_text(functions)
+    (ROOT / folder / "versions").write_text(versions)
+    processor = {"armv7": "arm", "i686": "x86"}.get(processor, processor)
     run(
-        *("python", "-m", "ziglang", "cc", "-target", f"{processor}-linux-gnu.{GLIBC}"),
-        *("-shared", "-nostdlib", "-Wl,-soname,libgcc_s.so.1"),
+        *("python", "-m", "ziglang", "cc", "-shared", "-nostdlib", "-Wl,-soname,libgcc_s.so.1"),
+        *("-target", f"{processor}-linux-{abi}.{glibc(target)}"),
         *(f"-Wl,--version-script={folder / 'versions'}", "-o", folder / "libgcc_s.so"),
         folder / "names.c",
     )
@@ -143,7 +157,7 @@ def node(arguments: argparse.Namespace) -> None:
     if "-linux-" in target or "-freebsd" in target:
         options, cflags = ["--cross-compile"], ZIG_CFLAGS
     if "-linux-gnu" in target:
-        target += f".{GLIBC}"
+        target += f".{glibc(target)}"
     with tempfile.TemporaryDirectory() as folder:
         napi(
             *("build", "--platform", "--release", "--target", target, *options),
@@ -165,7 +179,7 @@ def npm(arguments: argparse.Namespace) -> None:
         shutil.copytree(
             ROOT / "bindings-node",
             package,
-            ignore=shutil.ignore_patterns("node_modules", "*.node", "npm", "src", "test"),
+            ignore=NOT_PUBLISHED,
         )
         shutil.copy(prebuilds / "binding.js", package)
         shutil.copy(prebuilds / "binding.d.ts", package)
@@ -233,22 +247,28 @@ def sbom(arguments: argparse.Namespace) -> None:
             # Our own crates are named by the folder that they are in.
             bill = json.loads(text.replace(ROOT.as_uri(), "file://"))
             leave_out_others(bill, compiled_into(bill["metadata"]["component"]["name"]))
+            # GitHub attests none without a number: of what it lists, so that two builds agree.
+            bill["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(bill)).urn
             write_json(arguments.out / f"randflake-{published[crate]}.cdx.json", bill)
 
 
 def compiled_into(crate: str) -> set[tuple[str, str]]:
     """Returns the names and versions of what is compiled into a crate, on any system."""
-    systems = ["unknown-linux-gnu", "pc-windows-msvc", "apple-darwin", "unknown-freebsd"]
+    workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    targets = re.findall(r"\btarget: ([a-z]\S+),", workflow)
     command = ["cargo", "tree", "--locked", "-p", crate, "--edges=normal,no-proc-macro"]
-    command += ["--prefix=none", *(f"--target=x86_64-{system}" for system in systems)]
+    command += ["--prefix=none", *(f"--target={target}" for target in targets)]
     lines = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
     return {(line.split()[0], line.split()[1].removeprefix("v")) for line in lines if line}
 
 
 def leave_out_others(bill: dict[str, Any], compiled: set[tuple[str, str]]) -> None:
-    """Leaves out what is of tools, tests and of other crates: it lists the whole workspace."""
+    """Leaves out tools, tests and other crates: cargo-cyclonedx lists the whole workspace."""
+    own = bill["metadata"]["component"]
     named = [it for it in bill["components"] if (it["name"], it["version"]) in compiled]
-    refs = {it["bom-ref"] for it in [*named, bill["metadata"]["component"]]}
+    if missing := compiled - {(it["name"], it["version"]) for it in [own, *named]}:
+        raise LookupError(f"not in the bill of materials of {own['name']}: {missing}")
+    refs = {it["bom-ref"] for it in [own, *named]}
     bill["components"] = named
     bill["dependencies"] = [
         {**it, "dependsOn": [ref for ref in it.get("dependsOn", []) if ref in refs]}
@@ -307,9 +327,9 @@ def napi(*arguments: str | Path, cwd: Path, cflags: str = "") -> None:
     run("node", cli, *arguments, cwd=cwd, cflags=cflags)
 
 
-def run(*command: str | Path, cwd: Path = ROOT, cflags: str = "", rustflags: str = "") -> None:
+def run(*command: str | Path, cwd: Path = ROOT, cflags: str = "") -> None:
     program, *arguments = map(str, command)
-    variables = environment(cflags, rustflags)
+    variables = environment(cflags)
     print("$", program, *arguments, flush=True)
     subprocess.run(
         # npm is a script on Windows, which only a search finds.
@@ -320,7 +340,7 @@ def run(*command: str | Path, cwd: Path = ROOT, cflags: str = "", rustflags: str
     )
 
 
-def environment(cflags: str = "", rustflags: str = "") -> dict[str, str]:
+def environment(cflags: str = "") -> dict[str, str]:
     """Returns this process's, with what makes builds the same wherever they are made."""
     programs = ROOT / ".venv" / ("Scripts" if os.name == "nt" else "bin")
     cargo = os.environ.get("CARGO_HOME", str(Path.home() / ".cargo"))
@@ -329,9 +349,7 @@ def environment(cflags: str = "", rustflags: str = "") -> dict[str, str]:
         **os.environ,
         "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
         "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH") or committed(),
-        "RUSTFLAGS": " ".join(
-            [*(f"--remap-path-prefix={a}={b}" for a, b in folders.items()), rustflags]
-        ),
+        "RUSTFLAGS": " ".join(f"--remap-path-prefix={a}={b}" for a, b in folders.items()),
     }
     if os.name != "nt":
         mapped = (f"-ffile-prefix-map={a}={b}" for a, b in folders.items())

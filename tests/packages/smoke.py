@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,7 +27,16 @@ def main() -> None:
         with Randflake.leased(store, secret) as flake:
             assert len(set(flake.generate_many(1000))) == 1000
         use_command(secret, store)
+    flake = Randflake(7, secret, max_wait=60)
+    for _ in range(8):
+        threading.Thread(target=make_ids, args=[flake], daemon=True).start()
     print("used")
+
+
+def make_ids(flake: Randflake) -> None:
+    """Goes on while the interpreter ends: before Python 3.14, that unwinds the thread."""
+    while True:
+        flake.generate_many(1000)
 
 
 def use_command(secret: str, store: Path) -> None:

@@ -90,14 +90,15 @@ def test_a_bill_of_materials_has_only_what_is_compiled_in(release: Any) -> None:
     compiled = release.artifacts.compiled_into("randflake-python")
     names = {name for name, _ in compiled}
     assert {"libsqlite3-sys", "pyo3", "randflake", "randflake-leases"} <= names
-    # The command that cargo installs has them, and tests and tools.
+    # These belong to the command that cargo installs, to tests, or to tools.
     assert not names & {"loom", "pyo3-macros", "randflake-serve", "rustls", "tokio"}
 
-    [sqlite] = [version for name, version in compiled if name == "libsqlite3-sys"]
-    parts = [("libsqlite3-sys", sqlite), ("libsqlite3-sys", "0.1.0"), ("tokio", "1.0.0")]
+    compiled = {("randflake-python", "3.0.0"), ("sqlite", "2.0.0")}
+    parts = [("sqlite", "2.0.0"), ("sqlite", "1.0.0"), ("tokio", "1.0.0")]
     refs = [f"{name}@{version}" for name, version in parts]
+    own = {"name": "randflake-python", "version": "3.0.0", "bom-ref": "it"}
     bill: dict[str, Any] = {
-        "metadata": {"component": {"name": "randflake-python", "bom-ref": "it"}},
+        "metadata": {"component": own},
         "components": [
             {"name": name, "version": version, "bom-ref": ref}
             for (name, version), ref in zip(parts, refs, strict=True)
@@ -110,3 +111,7 @@ def test_a_bill_of_materials_has_only_what_is_compiled_in(release: Any) -> None:
         {"ref": "it", "dependsOn": refs[:1]},
         {"ref": refs[0], "dependsOn": []},
     ]
+    with pytest.raises(
+        LookupError, match=r"not in the bill .*zlib"
+    ):
+        release.artifacts.leave_out_others(bill, {*compiled, ("zlib", "1.0.0")})
