@@ -205,7 +205,7 @@ pub(crate) fn raws(value: Value<'_>) -> Result<Vec<i64>> {
 }
 
 fn at_index(index: usize, error: &Error) -> Error {
-    Error::new(error.kind(), format!("at index {index}: {error}"))
+    Error::new(error.kind(), bindings::at_index(index, error))
 }
 
 /// Changes the elements of a `BigInt64Array` and returns true, as `generator::fill` does.

@@ -125,6 +125,7 @@ test('an end can be awaited where the symbol for it is missing', async (t) => {
   const store = newStore(t)
   const flake = await realm.package.Randflake.leased(store, SECRET)
   assert.equal(flake[Symbol.asyncDispose], undefined)
+  assert.equal(typeof flake[Symbol.for('Symbol.asyncDispose')], 'function')
   assert.equal(heldIn(store).length, 1)
   assert.equal(await flake.closeAsync(), undefined)
   assert.deepEqual(heldIn(store), [])

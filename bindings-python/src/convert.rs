@@ -9,9 +9,9 @@ use pyo3::{
     prelude::*,
     types::{PyBool, PyByteArray, PyBytes, PyString},
 };
-use randflake::{Error, ErrorKind};
+use randflake::{Error, ErrorKind, bindings};
 
-use crate::errors::{RandflakeError, raise, wrong_type};
+use crate::errors::{InvalidArgumentError, raise, wrong_type};
 
 /// Defines the type of an argument: what it holds, and the function that reads it.
 macro_rules! argument {
@@ -147,7 +147,7 @@ pub(crate) fn items<'py>(
     })
 }
 
-/// Converts each of many. An error says at which index.
+/// Converts each of many. An error of this package says at which index.
 pub(crate) fn each<'py, T>(
     many: &Bound<'py, PyAny>,
     error: impl Fn(&dyn Display) -> Error,
@@ -160,13 +160,13 @@ pub(crate) fn each<'py, T>(
     converted.collect()
 }
 
-/// Puts an index before the message of an error of this package.
+/// Puts an index before the message of an argument that this package refuses.
 #[cold]
 pub(crate) fn at_index(py: Python<'_>, index: usize, raised: PyErr) -> PyErr {
-    if !raised.is_instance_of::<RandflakeError>(py) {
+    if !raised.is_instance_of::<InvalidArgumentError>(py) {
         return raised;
     }
-    let message = format!("at index {index}: {}", raised.value(py));
+    let message = bindings::at_index(index, raised.value(py));
     match raised.value(py).setattr("args", (message,)) {
         Ok(()) => raised,
         Err(failure) => failure,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
-from randflake import LeaseStatus, Randflake, RandflakeError
+from randflake import InvalidArgumentError, LeaseStatus, Randflake, RandflakeError
 
 if TYPE_CHECKING:
     from servers import Server
@@ -145,6 +145,19 @@ def named(value: object) -> str:
 
 # As in `pyproject.toml`: Python 3.12 and newer warn of every fork in a process with threads.
 FORKS_WARN_NOT = "ignore:This process:DeprecationWarning"
+
+
+def refuses_the_second(
+    many: Callable[[Any], Any], one: Callable[[Any], Any], items: list[Any]
+) -> None:
+    """Checks that many refuse an item as one does, and say which it is."""
+    with pytest.raises(InvalidArgumentError) as alone:
+        one(items[1])
+    with pytest.raises(InvalidArgumentError) as raised:
+        many(items)
+    assert type(raised.value) is type(alone.value)
+    assert raised.value.code == alone.value.code == "INVALID_ID"
+    assert str(raised.value) == f"at index 1: {alone.value}"
 
 
 def run_python(code: str, *arguments: str, error: str | None = None) -> str:

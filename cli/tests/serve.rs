@@ -446,6 +446,25 @@ fn cloaks_hide_and_reveal() {
 }
 
 #[test]
+fn the_wrong_one_of_a_list_is_named() {
+    let folder = Folder::new("wrong-one");
+    let server = folder.serve(&[]);
+    let mut client = server.client();
+    for (path, list, right, wrong) in [
+        ("cloaks/a/hide", "numbers", json!(1), json!("x")),
+        ("cloaks/a/reveal", "ids", json!("1"), json!("W")),
+        ("codes/orders/encode", "numbers", json!(1), json!(-1)),
+        ("codes/orders/encode", "numbers", json!(1), json!(100_000_000)),
+        ("codes/orders/decode", "codes", json!("86483743"), json!("8648374")),
+    ] {
+        let refused = client.post(&format!("/v1/{path}"), json!({ list: [right, wrong, wrong] }));
+        refused.code(400);
+        let message = refused.json()["message"].to_string();
+        assert!(message.starts_with("\"at index 1: "), "{path}: {message}");
+    }
+}
+
+#[test]
 fn numbers_have_codes() {
     let folder = Folder::new("codes");
     let server = folder.serve(&["--max-count", "500"]);

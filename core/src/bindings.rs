@@ -59,6 +59,13 @@ pub fn invalid_raw(got: impl fmt::Display) -> Error {
     )
 }
 
+/// Says which of many a message is about.
+#[cold]
+#[must_use]
+pub fn at_index(index: usize, message: impl fmt::Display) -> String {
+    format!("at index {index}: {message}")
+}
+
 /// Reads an id that a person has written, as a number or in the text form. Where the digits are a
 /// different id in each, the error quotes `choose`, which tells how to say which one is meant.
 ///

@@ -9,22 +9,16 @@ const TRIES: usize = 10;
 /// Returns one, or 0 on a processor that has none.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn random() -> u64 {
-    use std::arch::x86_64::_rdrand64_step;
-
-    #[target_feature(enable = "rdrand")]
-    fn ask() -> Option<u64> {
-        let mut number = 0;
-        #[allow(unused_unsafe, reason = "Rust 1.89 still wants it")]
-        // SAFETY: this processor has the instruction: the caller has asked.
-        let drawn = unsafe { _rdrand64_step(&mut number) };
-        (drawn == 1).then_some(number)
-    }
-
     if !std::arch::is_x86_feature_detected!("rdrand") {
         return 0;
     }
-    // SAFETY: this processor has the instruction.
-    (0..TRIES).find_map(|_| unsafe { ask() }).unwrap_or(0)
+    let ask = |_| {
+        let mut number = 0;
+        // SAFETY: this processor has the instruction.
+        let drawn = unsafe { std::arch::x86_64::_rdrand64_step(&mut number) };
+        (drawn == 1).then_some(number)
+    };
+    (0..TRIES).find_map(ask).unwrap_or(0)
 }
 
 /// Returns one, or 0 on a processor that has none.

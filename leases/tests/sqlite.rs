@@ -743,7 +743,9 @@ fn a_damaged_row_is_never_a_panic() {
     let damaged = NodeLease { start, ..of_a_dead_holder };
     let request = ReleaseDead { token: Token::random(), lease: damaged, client_now: START };
     let reply = operators_store(&path).release_dead(&request).expect("it is held");
-    reply.answer_to(request.token, Operation::ReleaseDead).expect("an answer to this request");
+    let answer = reply.answer_to(request.token, Operation::ReleaseDead);
+    let released = answer.expect("an answer to this request");
+    assert_eq!((released.from, released.to), (damaged.end_exclusive, damaged.end_exclusive));
     assert_eq!(end_of(damaged), damaged.end_exclusive, "never raised");
 
     for limits in ["max_ttl = 4294967295", "max_ttl = 0", "max_ttl = 300, max_skew = 4294967295"] {

@@ -45,8 +45,11 @@ impl Hiding {
     pub(super) async fn hide(&self, request: Listed<'_>) -> Result<Response, Refusal> {
         let (cloak, format) = self.cloak(&request)?;
         let (_, numbers, room) = request.read("numbers", &[]).await?;
-        let hide = |number| Ok(cloak.hide(number_in(number)?).into());
-        let hidden: Vec<i64> = numbers.iter().map(hide).collect::<Result<_, _>>().map_err(bad)?;
+        let hide = |(index, number)| match number_in(number) {
+            Ok(number) => Ok(cloak.hide(number).into()),
+            Err(error) => Err(bad_at(index, &error)),
+        };
+        let hidden: Vec<i64> = numbers.iter().enumerate().map(hide).collect::<Result<_, _>>()?;
         Ok(written(room.hold(lists::listed(&hidden, format))))
     }
 
@@ -145,7 +148,7 @@ fn list(
 ) -> Result<Vec<u8>, Refusal> {
     let mut json = format!("{{\"{name}\":[");
     for (index, value) in values.enumerate() {
-        let value = value.map_err(bad)?.to_string();
+        let value = value.map_err(|error| bad_at(index, &error))?.to_string();
         json.push_str(if index == 0 { "\"" } else { ",\"" });
         json.push_str(&value);
         json.push('"');
@@ -190,6 +193,11 @@ fn invalid(message: &'static str) -> Error {
 }
 
 /// In a body, and not in the path.
+/// Refuses one of a list.
+fn bad_at(index: usize, error: &Error) -> Refusal {
+    bad(Error::new(error.kind(), bindings::at_index(index, error)))
+}
+
 fn bad(error: Error) -> Refusal {
     Refusal::from(error).with_status(hyper::StatusCode::BAD_REQUEST)
 }

@@ -189,17 +189,27 @@ class Run:
         return self._errors.read_text()
 
 
-def check(relay: Relay, ids: list[int], tick_ms: int, node_shift: int, node_bits: int) -> set[Term]:
+def check(
+    relay: Relay, runs: list[list[int]], tick_ms: int, node_shift: int, node_bits: int
+) -> set[Term]:
     """Checks that no id repeats and each is in a lease, and returns which leases were used."""
-    assert len(set(ids)) == len(ids)
+    for ids in runs:
+        assert len(set(ids)) == len(ids)
+    seconds = [
+        {
+            (
+                id >> node_shift & (1 << node_bits) - 1,
+                ((id >> (22 if tick_ms == 1 else 24)) * tick_ms + EPOCH_MS) // 1000,
+            )
+            for id in ids
+        }
+        for ids in runs
+    ]
+    used = set().union(*seconds)
+    # No second of a node id is stamped by two programs, and so no id of one is that of another.
+    assert sum(map(len, seconds)) == len(used)
     last: dict[Term, int] = {}
-    for node_id, second in {
-        (
-            id >> node_shift & (1 << node_bits) - 1,
-            ((id >> (22 if tick_ms == 1 else 24)) * tick_ms + EPOCH_MS) // 1000,
-        )
-        for id in ids
-    }:
+    for node_id, second in used:
         (term,) = [
             term
             for term, end in relay.ends.items()
@@ -225,8 +235,8 @@ def test_no_id_repeats_beside_others_and_after_a_kill(
         endless.process.kill()
         endless.process.wait()
         others.append(Run(programs[killed], relay, count, tmp_path / "again"))
-        ids = [id for run in others for id in run.end()] + endless.ids()
-    assert len(ids) >= 4 * count
+        ids = [*(run.end() for run in others), endless.ids()]
+    assert sum(map(len, ids)) >= 4 * count
     used = check(relay, ids, tick_ms=1, node_shift=12, node_bits=10)
     assert len(used) == 4
     # All but the one that was killed.
@@ -241,7 +251,7 @@ def test_ids_go_on_beyond_the_first_lease(
         relay.harm = harm
         count = 25_600 * (TTL + 2)
         runs = [Run(programs[name], relay, count, tmp_path / name) for name in programs]
-        ids = [id for run in runs for id in run.end()]
+        ids = [run.end() for run in runs]
     used = check(relay, ids, tick_ms=10, node_shift=0, node_bits=16)
     # Each takes another lease in place of a lost one, and releases only the last.
     assert len(used) >= 4 if harm == "lease is lost" else len(used) == 2
@@ -261,7 +271,7 @@ def test_no_id_is_made_after_the_end_that_was_answered(
         relay.harm = "none arrive"
         count = 25_600 * 60
         runs = [Run(programs[name], relay, count, tmp_path / name) for name in programs]
-        ids = [id for run in runs for id in run.end(code=1)]
+        ids = [run.end(code=1) for run in runs]
     assert len(check(relay, ids, tick_ms=10, node_shift=0, node_bits=16)) == 2
     for run in runs:
         assert "no lease covers this second" in run.errors()

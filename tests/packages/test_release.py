@@ -111,7 +111,5 @@ def test_a_bill_of_materials_has_only_what_is_compiled_in(release: Any) -> None:
         {"ref": "it", "dependsOn": refs[:1]},
         {"ref": refs[0], "dependsOn": []},
     ]
-    with pytest.raises(
-        LookupError, match=r"not in the bill .*zlib"
-    ):
+    with pytest.raises(LookupError, match=r"not in the bill .*zlib"):
         release.artifacts.leave_out_others(bill, {*compiled, ("zlib", "1.0.0")})
