@@ -224,11 +224,17 @@ def test_pgbouncer(postgres: Server, tmp_path: Path, mode: str) -> None:
     ):
         flakes = [
             stack.enter_context(Randflake.leased(store, SECRET, **options))
-            for store in [bouncer.url()] * 5 + [connection, pool, pool]
+            for store in [connection, pool, pool] + [bouncer.url()] * 5
         ]
         assert len({flake.node_ids[0] for flake in flakes}) == len(flakes)
-        eventually(lambda: all(status(flake).renewals > 0 for flake in flakes))
-        assert all(status(flake).last_error is None for flake in flakes)
+
+        def are_renewed() -> bool:
+            # If an answer takes more than 3 s, the connection is closed, and nobody opens this one.
+            renewed = flakes[1:] if connection.closed else flakes
+            statuses = [status(flake) for flake in renewed]
+            return all(it.renewals > 0 and it.last_error is None for it in statuses)
+
+        eventually(are_renewed)
         with psycopg.connect(postgres.url()) as owner:
             (limit,) = owner.execute("show statement_timeout").fetchone() or ("",)
             assert limit == "0"
