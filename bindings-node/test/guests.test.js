@@ -94,8 +94,8 @@ suite('a guest', { concurrency: 4 }, () => {
               stores.map((store) => Randflake.leased(store, SECRET, { namespace, ...SHORT })),
             )
             assert.equal(new Set(flakes.flatMap(({ nodeIds }) => nodeIds)).size, stores.length)
-            await until('all are renewed', () => flakes.every(({ lease }) => lease.renewals > 0))
-            assert(flakes.every(({ lease }) => lease.lastError === null))
+            const isRenewed = ({ lease }) => lease.renewals > 0 && lease.lastError === null
+            await until('all are renewed', () => flakes.every(isRenewed))
             // Other clients of the pooler do not see what was set for our connection.
             const { rows } = await pool.query('show statement_timeout')
             assert.deepEqual(rows, [{ statement_timeout: '0' }])
