@@ -439,7 +439,7 @@ test-tutorials: python-for-tests node-for-tests programs-for-tests ## the pages 
 	$(NO_TARGET) PYTHONPATH=bindings-python/tests $(PYTEST) tests/tutorials
 
 # NAMES chooses some of `scripts/test-platforms --list`.
-test-platforms: target/setup/python ## what other platforms run, sanitizers, Miri, mutants, coverage, in 40 minutes
+test-platforms: target/setup/python ## what other platforms run, sanitizers, Miri, mutants, coverage
 	$(NO_TARGET) scripts/test-platforms $(NAMES)
 
 audit: target/setup/python ## known vulnerabilities in crates, npm packages and Python packages (needs a network)

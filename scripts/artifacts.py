@@ -11,9 +11,9 @@
     scripts/artifacts.py licences            of what is compiled in, beside each package's own
 
 For Linux, zig compiles and links C for any processor and for the oldest C library that is
-supported (glibc 2.17, musl 1.2), whatever this machine has. macOS and Windows are built on their
-own systems. The tools: `pip install -r scripts/requirements-release.txt`, maturin, and
-`npm ci` in bindings-node.
+supported (glibc 2.17, on ppc64le 2.28; musl 1.2), whatever this machine has. macOS and Windows are
+built on their own systems. The tools: `pip install -r scripts/requirements-release.txt`, maturin,
+and `npm ci` in bindings-node.
 
 Two builds of one commit are the same, byte for byte, wherever the clone is: no folder of the
 machine gets into an artifact, and all times are that of the commit, or SOURCE_DATE_EPOCH.
@@ -70,6 +70,9 @@ GCC_4.3.0 { global: _Unwind_Backtrace; };
 """
 # The first free-threaded Python that pyo3 supports. It has no stable interface: a wheel for each.
 FREE_THREADED = "3.14t"
+# The tests of the core that take seconds, and those of them that take an emulator minutes.
+QUICK_TESTS = ["bad_input", "codes", "layouts", "properties", "vectors"]
+A_MILLION_CODES = ["each_number_has_one_code", "a_check_refuses_all_other_texts"]
 # Of the folder of the npm package.
 NOT_PUBLISHED = shutil.ignore_patterns("node_modules", "*.node", "npm", "src", "test")
 THIRD_PARTY = "LICENSE-THIRD-PARTY"
@@ -122,7 +125,8 @@ def maturin(arguments: argparse.Namespace, options: list[str]) -> None:
 
 def glibc(target: str) -> str:
     """Returns the oldest version that is supported, as zig names it."""
-    # For ppc64le, zig has none before 2.19, and wheels have names for 2.24 and for 2.26 to 2.28.
+    # For ppc64le, zig has none before 2.19; of the systems that are still maintained, RHEL 8 has
+    # the oldest.
     return "2.28" if target.startswith("powerpc64le") else "2.17"
 
 
@@ -247,7 +251,8 @@ def sbom(arguments: argparse.Namespace) -> None:
             # Our own crates are named by the folder that they are in.
             bill = json.loads(text.replace(ROOT.as_uri(), "file://"))
             leave_out_others(bill, compiled_into(bill["metadata"]["component"]["name"]))
-            # GitHub attests none without a number: of what it lists, so that two builds agree.
+            # GitHub attests no bill without a serial number. Made from the contents, so that two
+            # builds agree.
             bill["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(bill)).urn
             write_json(arguments.out / f"randflake-{published[crate]}.cdx.json", bill)
 
@@ -256,6 +261,8 @@ def compiled_into(crate: str) -> set[tuple[str, str]]:
     """Returns the names and versions of what is compiled into a crate, on any system."""
     workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
     targets = re.findall(r"\btarget: ([a-z]\S+),", workflow)
+    if not targets:
+        raise LookupError("release.yml names no targets")
     command = ["cargo", "tree", "--locked", "-p", crate, "--edges=normal,no-proc-macro"]
     command += ["--prefix=none", *(f"--target={target}" for target in targets)]
     lines = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()

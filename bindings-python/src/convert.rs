@@ -147,7 +147,7 @@ pub(crate) fn items<'py>(
     })
 }
 
-/// Converts each of many. An error of this package says at which index.
+/// Converts each of many. One that is refused is named by its index.
 pub(crate) fn each<'py, T>(
     many: &Bound<'py, PyAny>,
     error: impl Fn(&dyn Display) -> Error,

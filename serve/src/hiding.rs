@@ -192,12 +192,12 @@ fn invalid(message: &'static str) -> Error {
     Error::new(ErrorKind::InvalidId, message)
 }
 
-/// In a body, and not in the path.
 /// Refuses one of a list.
 fn bad_at(index: usize, error: &Error) -> Refusal {
     bad(Error::new(error.kind(), bindings::at_index(index, error)))
 }
 
+/// In a body, and not in the path.
 fn bad(error: Error) -> Refusal {
     Refusal::from(error).with_status(hyper::StatusCode::BAD_REQUEST)
 }

@@ -7,11 +7,13 @@ import sys
 import sysconfig
 import tempfile
 import threading
+import time
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import randflake
-from randflake import Inspector, Randflake, generate_secret
+from randflake import Inspector, Lease, Randflake, generate_secret
 
 
 def main() -> None:
@@ -27,16 +29,23 @@ def main() -> None:
         with Randflake.leased(store, secret) as flake:
             assert len(set(flake.generate_many(1000))) == 1000
         use_command(secret, store)
-    flake = Randflake(7, secret, max_wait=60)
-    for _ in range(8):
-        threading.Thread(target=make_ids, args=[flake], daemon=True).start()
+    end_beside_others(secret)
     print("used")
 
 
-def make_ids(flake: Randflake) -> None:
-    """Goes on while the interpreter ends: before Python 3.14, that unwinds the thread."""
-    while True:
-        flake.generate_many(1000)
+def end_beside_others(secret: str) -> None:
+    """Leaves threads that wait for their lease: before 3.14, the end unwinds them with glibc."""
+    start = int(time.time()) + 600
+    flake = Randflake(8, secret, lease=Lease(start, start + 60), max_wait=900)
+    for _ in range(4):
+        threading.Thread(target=flake.generate, daemon=True).start()
+    time.sleep(0.1)
+    sys.last = EndsSlowly()  # type: ignore[attr-defined]
+
+
+class EndsSlowly:
+    def __del__(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        sleep(0.2)  # The other threads ask for the GIL meanwhile.
 
 
 def use_command(secret: str, store: Path) -> None:
