@@ -39,13 +39,13 @@ def end_beside_others(secret: str) -> None:
     flake = Randflake(8, secret, lease=Lease(start, start + 60), max_wait=900)
     for _ in range(4):
         threading.Thread(target=flake.generate, daemon=True).start()
-    time.sleep(0.1)
+    time.sleep(1)
     sys.last = EndsSlowly()  # type: ignore[attr-defined]
 
 
 class EndsSlowly:
     def __del__(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        sleep(0.2)  # The other threads ask for the GIL meanwhile.
+        sleep(1)  # The other threads ask for the GIL meanwhile.
 
 
 def use_command(secret: str, store: Path) -> None:
