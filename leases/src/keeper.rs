@@ -111,7 +111,8 @@ pub enum Step {
         /// Its window.
         lease: Lease,
     },
-    /// Call [`Randflake::replace_lease`](randflake::Randflake::replace_lease).
+    /// Call [`Randflake::replace_lease`](randflake::Randflake::replace_lease), with
+    /// [`Keeper::most_drift`].
     Replace {
         /// The new node ids, sorted.
         node_ids: Vec<u32>,
@@ -445,6 +446,16 @@ impl Keeper {
     #[must_use]
     pub fn time_left(&self, now: Reading) -> Duration {
         self.left(now)
+    }
+
+    /// Returns how many seconds stamps may be ahead of the clock over `lease`, the window of
+    /// [`Step::Open`] or [`Step::Replace`]: at most a third of it, and of what the store grants at a
+    /// time. That may be less than was asked for, and a window that was renewed is longer.
+    /// [`ReleaseDead`](crate::operator::ReleaseDead) relies on it.
+    #[must_use]
+    pub fn most_drift(&self, lease: Lease) -> u32 {
+        let granted = (lease.end_exclusive() - lease.start()).min(self.ttl.into());
+        u32::try_from(granted / 3).unwrap_or(0)
     }
 
     /// Returns how many renewals were granted.

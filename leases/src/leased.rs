@@ -54,7 +54,7 @@ pub use self::{
 #[cfg(test)]
 pub(crate) use self::{
     builder::without_lease,
-    shared::{Next, SharedState, most_drift},
+    shared::{Next, SharedState},
 };
 use self::{
     shared::ProcessLease,

@@ -192,6 +192,25 @@ fn a_shorter_lease_than_asked_for_is_renewed_at_its_third() {
     assert!((16.0..=20.1).contains(&slept.as_secs_f64()), "{slept:?}");
 }
 
+/// The release of a dead holder's lease relies on it. A renewed lease keeps its start, so that the
+/// window alone would allow more and more.
+#[test]
+fn the_drift_is_a_third_of_what_is_granted_at_a_time() {
+    let (mut script, _) = Script::holding(2, &[lease(7, -5, 120), lease(9, -5, 120)]);
+    for _ in 0..20 {
+        assert!(matches!(script.wakes(), (Step::Renew(_), _)));
+        let end = script.second() - START + 120;
+        script.is_extended(&[lease(7, -5, end), lease(9, -5, end)]);
+        assert_eq!(script.step(), Step::Extend { end_exclusive: START + end });
+        script.answer(Answer::Extended(Ok(())));
+    }
+    assert!(matches!(script.wakes(), (Step::Renew(_), _)));
+    script.is_extended(&[lease(9, -5, script.second() - START + 120)]);
+    let Step::Replace { lease, .. } = script.step() else { panic!("expected a new Term") };
+    assert!(lease.end_exclusive() - lease.start() > 600);
+    assert_eq!(script.keeper.most_drift(lease), 40);
+}
+
 #[test]
 fn an_earlier_end_never_shortens() {
     let (mut script, _) = Script::holding(1, &[lease(7, 0, 300)]);
@@ -870,7 +889,8 @@ impl World {
                 }
                 Step::Replace { node_ids, lease } => {
                     let flake = process.flake.as_ref().expect("open");
-                    let replaced = flake.replace_lease(&node_ids, lease, u32::MAX);
+                    let replaced =
+                        flake.replace_lease(&node_ids, lease, process.keeper.most_drift(lease));
                     Answer::Replaced(replaced)
                 }
                 Step::Extend { end_exclusive } => {

@@ -18,11 +18,7 @@ use randflake::{
     bindings::{ForkId, utc_second},
 };
 
-use super::{
-    LONGEST_RETRY, Leased, SHORTEST_RETRY,
-    shared::{ProcessLease, most_drift},
-    source::FirstLease,
-};
+use super::{LONGEST_RETRY, Leased, SHORTEST_RETRY, shared::ProcessLease, source::FirstLease};
 use crate::{
     clocks::reading,
     keeper::{Keeper, passes},
@@ -157,8 +153,9 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         } else {
             source.acquire(clock, process_lease.process, &process_lease.shared)?
         };
-        let FirstLease { node_ids, lease, .. } = &granted;
-        match self.generator.begin_of(process_lease.process, node_ids, *lease, most_drift(*lease)) {
+        let FirstLease { keeper, node_ids, lease, .. } = &granted;
+        let most_drift = keeper.most_drift(*lease);
+        match self.generator.begin_of(process_lease.process, node_ids, *lease, most_drift) {
             Err(error) if source.is_interruptible => {
                 Err(source.give_back_on_thread(granted, error))
             }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, Error, Format, Generator, Lease, bindings::ForkId};
+use randflake::{Clock, Error, Format, Generator, bindings::ForkId};
 
 use super::status::{PATIENCE, obstacle};
 use crate::{
@@ -88,7 +88,7 @@ impl SharedState {
                 Answer::Extended(generator.extend_lease_of(process, end_exclusive))
             }
             Step::Replace { node_ids, lease } => {
-                let drift = most_drift(lease);
+                let drift = keeper.most_drift(lease);
                 Answer::Replaced(generator.replace_lease_of(process, &node_ids, lease, drift))
             }
             step => return Next::Ask(step),
@@ -156,10 +156,4 @@ impl ProcessLease {
     pub(super) fn is_of_this_process(&self) -> bool {
         self.process == ForkId::current()
     }
-}
-
-/// Returns the largest `max_drift` over a lease, in seconds: the store may grant a shorter lease than
-/// requested. [`ReleaseDead`](crate::operator::ReleaseDead) relies on it.
-pub(crate) fn most_drift(lease: Lease) -> u32 {
-    u32::try_from((lease.end_exclusive() - lease.start()) / 3).unwrap_or(0)
 }

@@ -130,7 +130,7 @@ impl Driven {
         keeper.answer(Answer::Opened(Ok(())), now).expect("its answer");
         let generator = without_lease(secret, node_count, Duration::ZERO, 10, clock(&nanos));
         let generator = generator.expect("a generator");
-        generator.begin(&node_ids, lease, most_drift(lease)).expect("a lease");
+        generator.begin(&node_ids, lease, keeper.most_drift(lease)).expect("a lease");
         let first = source.status(&keeper, &generator, now).expect("a lease");
         let mut state = SharedState::default();
         state.keeper = Some(keeper);

@@ -238,7 +238,7 @@ async fn write(
         // Each of many steps may be this late.
         let latest = view.clock.max(decided_at);
         let at = decided_at.zip(latest).filter(|_| how.is_timed);
-        let at = at.map(|(decided_at, latest)| (decided_at, latest + late));
+        let at = at.map(|(decided_at, latest)| (decided_at, latest.saturating_add(late)));
         let step = Step {
             reads: vec![],
             writes: chunk.iter().map(|(write, _)| write.clone()).collect(),

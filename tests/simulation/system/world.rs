@@ -35,7 +35,7 @@ use crate::{
     Acquired, Error, Fence, LeaseStore, LeasedFormat, MemoryStore, Namespace, NamespaceMetadata,
     NodeLease, NodeRanges, Renewed, Reply, Token,
     keeper::{Answer, Keeper, Options, Reading, Step},
-    leased::{Next, SharedState, most_drift, without_lease},
+    leased::{Next, SharedState, without_lease},
     operator::{List, ReleaseDead, Repair, SetNodeIds, Target},
     remote::{Engine, Protocol},
 };

@@ -49,7 +49,7 @@ impl<F: Ids> World<F> {
         if other == index || !process.alive || is_still || other >= self.kept {
             return false;
         }
-        let (machine, pid) = (process.machine, process.pid);
+        let (machine, pid, max_drift) = (process.machine, process.pid, process.max_drift);
         let mut copy = self.born();
         let mut random = Random::new(self.random.next());
         let state = Rc::clone(&self.processes[index].state);
@@ -66,12 +66,11 @@ impl<F: Ids> World<F> {
             copy.clock.clone(),
         );
         let made = made.and_then(|made| {
-            made.begin(flake.node_ids(), lease, most_drift(lease))?;
+            made.begin(flake.node_ids(), lease, max_drift)?;
             Ok(made)
         });
         let Ok(made) = made else { return false };
         copy.state.borrow_mut().keeper = Some(keeper);
-        let max_drift = self.scenario.max_drift.min(most_drift(lease));
         (copy.machine, copy.max_drift, copy.alive) = (machine, max_drift, true);
         (copy.flake, copy.protocol) = (Some(Arc::new(made)), Some(protocol.copied()));
         copy.paused_until =
@@ -182,15 +181,18 @@ impl<F: Ids> World<F> {
     pub(super) fn note_replacement(&mut self, index: usize, reading: Reading) {
         let process = &mut self.processes[index];
         let mut state = process.state.borrow_mut();
-        let step = state.keeper.as_mut().expect("made with it").step(reading);
+        let keeper = state.keeper.as_mut().expect("made with it");
+        let step = keeper.step(reading);
         if let Step::Replace { lease, .. } = step {
-            process.max_drift = self.scenario.max_drift.min(most_drift(lease));
+            process.max_drift = self.scenario.max_drift.min(keeper.most_drift(lease));
         }
     }
 
     pub(super) fn open(&mut self, index: usize, node_ids: &[u32], lease: randflake::Lease) {
         let process = &mut self.processes[index];
-        let (max_drift, most_drift) = (self.scenario.max_drift, most_drift(lease));
+        let mut state = process.state.borrow_mut();
+        let keeper = state.keeper.as_mut().expect("made with it");
+        let (max_drift, most_drift) = (self.scenario.max_drift, keeper.most_drift(lease));
         process.max_drift = max_drift.min(most_drift);
         let clock = process.clock.clone();
         let made = without_lease(self.format.clone(), 1, Duration::ZERO, max_drift, clock);
@@ -200,8 +202,6 @@ impl<F: Ids> World<F> {
             Ok(())
         });
         let reading = self.machines[process.machine].reading(self.now);
-        let mut state = process.state.borrow_mut();
-        let keeper = state.keeper.as_mut().expect("made with it");
         keeper.answer(Answer::Opened(made), reading).expect("the answer to this step");
         drop(state);
         let pid = self.processes[index].pid;
