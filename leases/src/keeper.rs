@@ -79,8 +79,8 @@ pub struct Options {
     pub node_count: u32,
     /// The length of a lease in seconds, 1 to 86 400 and at least six times `max_skew`.
     pub ttl: u32,
-    /// The largest difference between two clocks in seconds, as in the store's limits. After a larger
-    /// step of the clock, the keeper takes a new lease.
+    /// The largest difference between two clocks in seconds; that of the namespace if it is smaller.
+    /// After a larger step of the clock, the keeper takes a new lease.
     pub max_skew: u32,
     /// How long the first lease may take, at most a day.
     pub acquire_timeout: Duration,

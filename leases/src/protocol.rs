@@ -485,6 +485,10 @@ pub enum Acquired {
     Granted {
         /// The store's clock.
         now: i64,
+        /// Longest lease of the namespace, in seconds.
+        max_ttl: u32,
+        /// Largest skew of the namespace, in seconds.
+        max_skew: u32,
         /// Sorted by node id.
         leases: Vec<NodeLease>,
     },
@@ -519,6 +523,10 @@ pub enum Renewed {
     Extended {
         /// The store's clock.
         now: i64,
+        /// Longest lease of the namespace, in seconds.
+        max_ttl: u32,
+        /// Largest skew of the namespace, in seconds.
+        max_skew: u32,
         /// Sorted by node id.
         leases: Vec<NodeLease>,
     },

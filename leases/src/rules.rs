@@ -154,9 +154,10 @@ pub(crate) fn acquire<R: Transaction + ?Sized>(
     let (limits, quarantine, now) = (rows.metadata().limits, rows.quarantine(), rows.now());
     let end_exclusive = end_of(limits, now, request.ttl)?;
     check_want(request.want)?;
+    let Limits { max_ttl, max_skew, node_ids } = limits;
     let granted = |mut leases: Vec<NodeLease>| {
         leases.sort_unstable();
-        Ok(Acquired::Granted { now, leases })
+        Ok(Acquired::Granted { now, max_ttl, max_skew, leases })
     };
     let mut leases: Vec<NodeLease> = rows.granted().into_iter().map(lease).collect();
     if leases.is_empty() {
@@ -170,7 +171,6 @@ pub(crate) fn acquire<R: Transaction + ?Sized>(
             return granted(mine.into_iter().map(lease).collect());
         }
     }
-    let Limits { max_skew, node_ids, .. } = limits;
     let refusal = if now.abs_diff(client_clock(rows, request.client_now)) > max_skew.into() {
         Some(Acquired::ClockSkew { store_now: now, max_skew })
     } else if quarantine.floor > now {
@@ -228,7 +228,7 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
 ) -> Result<Renewed, R::Error> {
     let (limits, quarantine, now) = (rows.metadata().limits, rows.quarantine(), rows.now());
     let end_exclusive = end_of(limits, now, request.ttl)?;
-    let max_skew = limits.max_skew;
+    let Limits { max_ttl, max_skew, .. } = limits;
     if now.abs_diff(client_clock(rows, request.client_now)) > max_skew.into() {
         return Ok(Renewed::ClockSkew { store_now: now, max_skew });
     }
@@ -252,7 +252,11 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
             leases.push(lease((node_id, renewed)));
         }
     }
-    Ok(if leases.is_empty() { Renewed::Lost { now } } else { Renewed::Extended { now, leases } })
+    Ok(if leases.is_empty() {
+        Renewed::Lost { now }
+    } else {
+        Renewed::Extended { now, max_ttl, max_skew, leases }
+    })
 }
 
 /// Returns whether the store lacks what it is known to have granted to this client, and has not

@@ -115,7 +115,12 @@ impl Script {
 
     fn is_granted(&mut self, leases: &[NodeLease]) -> Token {
         let request = self.asks();
-        let outcome = Acquired::Granted { now: self.second(), leases: leases.to_vec() };
+        let outcome = Acquired::Granted {
+            now: self.second(),
+            max_ttl: 300,
+            max_skew: 5,
+            leases: leases.to_vec(),
+        };
         self.answer(Answer::Acquired(Ok(request.reply(outcome))));
         request.token
     }
@@ -127,7 +132,12 @@ impl Script {
 
     fn is_extended(&mut self, leases: &[NodeLease]) {
         let request = self.renews();
-        let outcome = Renewed::Extended { now: self.second(), leases: leases.to_vec() };
+        let outcome = Renewed::Extended {
+            now: self.second(),
+            max_ttl: 300,
+            max_skew: 5,
+            leases: leases.to_vec(),
+        };
         self.answer(Answer::Renewed(Ok(request.reply(outcome))));
     }
 
@@ -211,6 +221,39 @@ fn the_drift_is_a_third_of_what_is_granted_at_a_time() {
     assert_eq!(script.keeper.most_drift(lease), 40);
 }
 
+/// A clock that was set back keeps an end that is further away than anything that is granted now.
+#[test]
+fn the_drift_is_a_third_of_what_the_namespace_grants_at_most() {
+    let options = Options { node_count: 2, ttl: 3600, max_skew: 600, ..Options::default() };
+    let mut script = Script::new(options);
+    script.is_granted(&[lease(7, -5, 300), lease(9, -5, 300)]);
+    script.opens();
+    assert!(matches!(script.wakes(), (Step::Renew(_), _)));
+    script.stepped -= 4;
+    script.is_extended(&[lease(7, -5, 700), lease(9, -5, 700)]);
+    assert_eq!(script.step(), Step::Extend { end_exclusive: START + 700 });
+    script.answer(Answer::Extended(Ok(())));
+    assert!(matches!(script.wakes(), (Step::Renew(_), _)));
+    script.is_extended(&[lease(9, -5, 700)]);
+    let Step::Replace { lease, .. } = script.step() else { panic!("expected a new Term") };
+    assert_eq!(
+        (lease.end_exclusive() - lease.start(), script.keeper.most_drift(lease)),
+        (705, 100)
+    );
+}
+
+/// Whoever releases a dead holder's lease relies on the largest skew of the namespace.
+#[test]
+fn a_clock_may_step_no_further_than_the_namespace_allows() {
+    for (step, asks) in [(5, false), (6, true), (-5, false), (-6, true)] {
+        let mut script = Script::new(Options { max_skew: 50, ..Options::default() });
+        script.is_granted(&[lease(7, -5, 300)]);
+        script.opens();
+        script.stepped += step;
+        assert_eq!(matches!(script.step(), Step::Acquire(_)), asks, "{step}");
+    }
+}
+
 #[test]
 fn an_earlier_end_never_shortens() {
     let (mut script, _) = Script::holding(1, &[lease(7, 0, 300)]);
@@ -292,7 +335,8 @@ fn another_store_is_accepted_once_the_lease_is_over() {
     assert!(slept <= Duration::from_secs(4), "{slept:?}");
     let Step::Acquire(request) = step else { panic!("expected an acquire: {step:?}") };
     assert_ne!(request.token, token);
-    let outcome = Acquired::Granted { now: script.second(), leases: vec![lease(9, 310, 610)] };
+    let (now, leases) = (script.second(), vec![lease(9, 310, 610)]);
+    let outcome = Acquired::Granted { now, max_ttl: 300, max_skew: 5, leases };
     script.answer(Answer::Acquired(Ok(request.reply(outcome))));
     assert_eq!(script.replaces(START + 300), (vec![9], START + 310, START + 610));
     assert_eq!(script.keeper.state(), State::Holding);
@@ -402,7 +446,7 @@ fn a_lease_with_another_start_is_lost() {
 fn replies_to_other_requests_are_refused() {
     let (mut script, token) = Script::holding(1, &[lease(7, 0, 300)]);
     let leases = vec![lease(7, 0, 900)];
-    let outcome = Renewed::Extended { now: START, leases };
+    let outcome = Renewed::Extended { now: START, max_ttl: 300, max_skew: 5, leases };
     let stranger = Reply::new(Token::random(), Operation::Renew, outcome.clone());
     let other_operation = Reply::new(token, Operation::Acquire, outcome.clone());
     for reply in [stranger, other_operation] {
@@ -556,7 +600,8 @@ fn stop_closes_first_and_releases_what_was_not_used() {
     let mut script = Script::new(Options::default());
     let request = script.asks();
     script.keeper.stop();
-    let outcome = Acquired::Granted { now: START, leases: vec![lease(7, -5, 300)] };
+    let leases = vec![lease(7, -5, 300)];
+    let outcome = Acquired::Granted { now: START, max_ttl: 300, max_skew: 5, leases };
     script.answer(Answer::Acquired(Ok(request.reply(outcome))));
     assert_eq!(script.releases().used_until, START - 5);
     assert_eq!(script.step(), Step::Stopped);

@@ -858,8 +858,7 @@ fn a_server_with_a_wrong_clock_is_not_fenced_by_it() {
     }
 }
 
-/// If a clock steps while a generator runs, this is noticed in the answer to the next renewal, and
-/// by the next acquire before it takes anything.
+/// If a clock steps while a generator runs, the next request notices before it writes anything.
 #[test]
 fn a_clock_that_steps_beside_etcd_is_noticed() {
     let Some(server) = Server::etcd() else { return };
@@ -879,6 +878,25 @@ fn a_clock_that_steps_beside_etcd_is_noticed() {
     off.store(2 * FAR_OFF, Ordering::Relaxed);
     let outcome = renew(&mut store, token, lease.node_id, now() + 2 * FAR_OFF);
     assert!(matches!(outcome, Ok(Renewed::ClockSkew { .. })), "{outcome:?}");
+}
+
+/// Each time the clock is right enough, and in between it is set by twice the largest skew.
+#[test]
+fn a_renewal_in_etcd_goes_by_the_clock_of_etcd() {
+    let Some(server) = Server::etcd() else { return };
+    let (dial, off) = (Dial::new(START), Arc::new(AtomicI64::new(-10)));
+    let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+    let protocol = Protocol::etcd(namespace(0)).create(true).expect("may be made");
+    let mut store = RemoteStore::new(Dated(client, dial.clone()), protocol).clock({
+        let (clock, off) = (dial.clock(), Arc::clone(&off));
+        move || clock() + off.load(Ordering::Relaxed) * SECOND
+    });
+    let token = Token::random();
+    let lease = granted(&mut store, token, START - 10);
+    off.store(10, Ordering::Relaxed);
+    dial.pass(20);
+    let lease = extended(renew(&mut store, token, 0, START + 30), lease);
+    assert_eq!(lease.end_exclusive, START + 20 + 60, "not by a clock that was set");
 }
 
 /// A client that does not pass on headers, as adapters once did.
@@ -949,41 +967,10 @@ impl<C: Client> Client for Deaf<C> {
     }
 }
 
-/// A write into a restored etcd whose answer is lost must not make up for what was forgotten.
-#[test]
-fn a_late_renewal_of_a_restored_etcd_does_not_revive_a_lease() {
-    for renewals in [0, 1] {
-        let Some(mut server) = Server::etcd() else { return };
-        let dial = Dial::new(START);
-        let client = |namespace: Namespace, deaf: &Arc<AtomicBool>| {
-            let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-            let client = Dated(client, dial.clone());
-            let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
-            RemoteStore::new(Deaf(client, Arc::clone(deaf)), protocol).clock(dial.clock())
-        };
-        let (hears, deaf) = (Arc::default(), Arc::default());
-        let (mut early, mut next) = (client(namespace(0), &deaf), client(namespace(0), &hears));
-        let (token, other) = (Token::random(), Token::random());
-        let mut lease = granted(&mut early, token, START);
-        for _ in 0..renewals {
-            lease = extended(renew(&mut early, token, 0, START), lease);
-        }
-        let Some(snapshot) = server.snapshot() else { return };
-        dial.pass(61);
-        let forgotten = granted(&mut next, other, dial.now());
-        assert!(forgotten.start >= lease.end_exclusive);
-
-        let _restored = server.restored(&snapshot, false).expect("as before");
-        deaf.store(true, Ordering::Relaxed);
-        renew(&mut early, token, 0, dial.now()).expect_err("deaf");
-        deaf.store(false, Ordering::Relaxed);
-        let renewed = renew(&mut early, token, 0, dial.now());
-        assert!(matches!(renewed, Ok(Renewed::Lost { .. })), "{renewals}: {renewed:?}");
-    }
-}
-
 /// Does something between two statements.
-struct Meanwhile<C>(C, Arc<Mutex<Vec<Then>>>);
+struct Meanwhile<C>(C, Plan);
+
+type Plan = Arc<Mutex<Vec<Then>>>;
 
 /// What to do before a statement is run; the last one is next.
 type Then = Box<dyn FnOnce() + Send>;
@@ -997,6 +984,51 @@ impl<C: Client> Client for Meanwhile<C> {
 
     fn discard(&mut self) {
         self.0.discard();
+    }
+}
+
+/// A write into a restored etcd whose answer is lost must not make up for what was forgotten.
+#[test]
+fn a_late_renewal_of_a_restored_etcd_does_not_revive_a_lease() {
+    for renewals in [0, 1] {
+        let Some(mut server) = Server::etcd() else { return };
+        let (dial, url) = (Dial::new(START), server.url());
+        let (deaf, plan) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let client = |namespace: Namespace, deaf: &Arc<AtomicBool>, plan: &Plan| {
+            let client = EtcdClient::new(&url).expect("a URL").timeout(PATIENCE);
+            let client = Dated(Meanwhile(client, Arc::clone(plan)), dial.clone());
+            let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
+            RemoteStore::new(Deaf(client, Arc::clone(deaf)), protocol).clock(dial.clock())
+        };
+        let mut early = client(namespace(0), &deaf, &plan);
+        let mut next = client(namespace(0), &Arc::default(), &Arc::default());
+        let token = Token::random();
+        let mut lease = granted(&mut early, token, START);
+        for _ in 0..renewals {
+            lease = extended(renew(&mut early, token, 0, START), lease);
+        }
+        let Some(snapshot) = server.snapshot() else { return };
+
+        // It reads its lease. Before it writes, the lease ends, another one gets it, and the backup
+        // is restored; then the answer is lost.
+        dial.pass(55);
+        let restored = Arc::new(Mutex::new(None));
+        let restore = {
+            let (dial, restored, deaf) = (dial.clone(), Arc::clone(&restored), Arc::clone(&deaf));
+            move || {
+                dial.pass(6);
+                let forgotten = granted(&mut next, Token::random(), dial.now());
+                assert!(forgotten.start >= lease.end_exclusive);
+                *restored.lock().expect("no panic") = server.restored(&snapshot, false);
+                deaf.store(true, Ordering::Relaxed);
+            }
+        };
+        plan.lock().expect("no panic").extend([Box::new(restore) as Then, Box::new(|| ())]);
+        renew(&mut early, token, 0, dial.now()).expect_err("deaf");
+        assert!(restored.lock().expect("no panic").is_some(), "as before");
+        deaf.store(false, Ordering::Relaxed);
+        let renewed = renew(&mut early, token, 0, dial.now());
+        assert!(matches!(renewed, Ok(Renewed::Lost { .. })), "{renewals}: {renewed:?}");
     }
 }
 

@@ -579,8 +579,8 @@ fn report(operations: &str, all: &str, months: &str, load: &str) -> String {
          ## Operations\n\n\
          With {} node ids held. Each client is a thread with a connection of its own; for SQLite the \
          clients are threads of one process, which take turns, and restarts are fewer: they are \
-         those of one machine. An operation is one round trip, as a test asserts \
-         (`leases/tests/remote.rs`).\n\n\
+         those of one machine. An operation is one round trip, two for a lease or a renewal in etcd, \
+         as a test asserts (`leases/tests/remote.rs`).\n\n\
          The figures of each *prototype* are of 2026-11-20, from a machine with 2 processors, which \
          clients and servers shared, and a disk that took about 0.8 ms to sync, with PostgreSQL \
          15.18, Redis 7.0.15 and etcd 3.4.23. It ran earlier forms of the statements; that of SQLite \

@@ -197,7 +197,7 @@ impl OpenStore {
             let client_now = clock.now()?;
             let request = Acquire { token: Token::random(), want, ttl, client_now, note };
             let (now, leases) = match self.run(&request, |store| store.acquire(&request))? {
-                Acquired::Granted { now, leases } => (now, leases),
+                Acquired::Granted { now, leases, .. } => (now, leases),
                 Acquired::Busy { now, free_at: next } => {
                     free_at = next.map(|next| (now, next)).or(free_at);
                     continue;

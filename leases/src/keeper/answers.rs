@@ -136,7 +136,10 @@ impl Keeper {
 
     fn acquired(&mut self, outcome: Acquired, asked: Reading) -> Result<()> {
         let (store_now, leases) = match outcome {
-            Acquired::Granted { now, leases } => (now, leases),
+            Acquired::Granted { now, max_ttl, max_skew, leases } => {
+                self.limit(max_ttl, max_skew);
+                (now, leases)
+            }
             Acquired::Busy { now, free_at } => {
                 // The next token asks for other node ids.
                 return match self.pending_acquire.take() {
@@ -213,7 +216,10 @@ impl Keeper {
         asked: Reading,
     ) -> Result<()> {
         let (store_now, leases) = match outcome {
-            Renewed::Extended { now, leases } => (now, leases),
+            Renewed::Extended { now, max_ttl, max_skew, leases } => {
+                self.limit(max_ttl, max_skew);
+                (now, leases)
+            }
             Renewed::Lost { now } => (now, Vec::new()),
             Renewed::ClockSkew { store_now, max_skew } => {
                 return Err(skewed(asked.second(), store_now, max_skew));
@@ -266,6 +272,13 @@ impl Keeper {
             self.replace();
         }
         Ok(())
+    }
+
+    /// Allows no more than the namespace does: operators, fences and other holders rely on its
+    /// limits, whatever this generator was made with.
+    fn limit(&mut self, max_ttl: u32, max_skew: u32) {
+        self.options.ttl = self.options.ttl.min(max_ttl);
+        self.options.max_skew = self.options.max_skew.min(max_skew);
     }
 
     /// Sets the timers after a reply that granted everything that was asked for.

@@ -6,7 +6,7 @@
 //! written counts only if the answer says that this very step wrote it. Of what was written without
 //! an answer the end does not count, since a fence may have come in between. A repeated acquire
 //! takes only what was written under the meta of now. The client remembers the texts that it was
-//! granted by, so a renewal is one round trip.
+//! granted by, so a renewal is one round trip where the server compares its clock before it writes.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +115,10 @@ pub(super) async fn perform<T>(
             None => check(context, None).await?,
         };
         let how = how(&known);
-        if !view.is_fresh && !how.is_confirmed && how.begins != Begins::Reads {
+        // Without a guard, what is decided by the clock of before is compared with the server's only
+        // once it is written: too late, if this machine's clock has been set in between.
+        let reads = how.begins == Begins::Reads || (how.is_timed && !context.is_guarded());
+        if !view.is_fresh && !how.is_confirmed && !reads {
             view.texts = context.remembered(&how.keys);
             if how.begins == Begins::Hopes && known.clocks.is_some() {
                 let unknown = how.keys.iter().map(|key| (key.clone(), None));

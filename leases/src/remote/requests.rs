@@ -38,10 +38,8 @@ impl RemoteRequest for Acquire {
         context.namespace().may_lease()?;
         let how = |known: &Known| {
             let node_ids = known.meta.metadata.limits.node_ids;
-            // The known time of the server may be two seconds late: too much for a short lease. And
-            // if it is compared only in the answer, a clock that has stepped would already have
-            // taken a node id.
-            let is_hopeful = self.ttl >= 10 && context.is_guarded();
+            // The known time of the server may be two seconds late: too much for a short lease.
+            let is_hopeful = self.ttl >= 10;
             let first = FIRST_READS.max(2 * self.want as usize).min(rules::CANDIDATES);
             How {
                 keys: candidates(self.token, &node_ids, first),

@@ -77,7 +77,9 @@ fn ask<R: RemoteRequest>(
 fn a_lease_is_granted_renewed_and_given_back() {
     for protocol in protocols() {
         let (mut table, request) = (table(), request());
-        let Ok(Acquired::Granted { now, leases }) = ask(&protocol, &request, &mut table) else {
+        let Ok(Acquired::Granted { now, max_ttl, max_skew, leases }) =
+            ask(&protocol, &request, &mut table)
+        else {
             panic!("everything is free")
         };
         let node_id = leases[0].node_id;
@@ -92,11 +94,8 @@ fn a_lease_is_granted_renewed_and_given_back() {
         table.clock += 1;
         let before = table.statements;
         let renewed = ask(&protocol, &renew, &mut table);
-        assert_eq!(
-            renewed,
-            Ok(Renewed::Extended { now: NOW + 1, leases }),
-            "by the clock as it was"
-        );
+        let extended = Renewed::Extended { now: NOW + 1, max_ttl, max_skew, leases };
+        assert_eq!(renewed, Ok(extended), "by the clock as it was");
         assert_eq!(table.statements, before + 1);
         let release = Release { token, node_ids: vec![node_id], used_until: NOW };
         assert_eq!(ask(&protocol, &release, &mut table), Ok(Released { count: 1 }));

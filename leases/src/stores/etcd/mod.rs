@@ -8,9 +8,10 @@
 //! A restored etcd reveals this only in the header of its answer, after the write. So what was
 //! written on it does not count.
 //!
-//! An acquire reads the clock before it takes anything, and a renewal goes by the last answer. etcd
-//! cannot compare its clock and its line before it writes, so both are compared in the answer, and
-//! what fails there does not count.
+//! Leases are granted and renewed by what was read just before. etcd cannot compare its clock and
+//! its line before it writes, so both are compared in the answer, and what fails there does not
+//! count. But it is there: by a clock of this machine that was set in between, a renewal would raise
+//! an end beyond what a fence assumes.
 
 #[cfg(feature = "etcd")]
 mod client;
