@@ -232,6 +232,10 @@ pub struct Keeper {
     to_renew: Vec<Token>,
     /// How many seconds the store grants per lease.
     ttl: u32,
+    /// The ttl of the options, or the longest lease of the namespace if that is shorter.
+    longest: u32,
+    /// The largest skew of the options, or that of the namespace if it is smaller.
+    max_skew: u32,
     /// There is a generator.
     opened: bool,
     /// The Term must be replaced, not renewed: it is lost, or the clock has stepped.
@@ -314,6 +318,8 @@ impl Keeper {
             pending_acquire: None,
             to_renew: Vec::new(),
             ttl,
+            longest: ttl,
+            max_skew,
             opened: false,
             needs_new_lease: true,
             pool_exhausted: false,

@@ -254,6 +254,15 @@ fn a_clock_may_step_no_further_than_the_namespace_allows() {
     }
 }
 
+/// Its file, for instance, was made by others and is lost; this generator then makes another one.
+#[test]
+fn another_store_is_asked_for_what_the_first_one_did_not_grant() {
+    let mut script = Script::new(Options { ttl: 600, max_skew: 60, ..Options::default() });
+    script.is_granted(&[lease(7, -5, 300)]);
+    script.opens();
+    assert_eq!(script.renews().ttl, 600);
+}
+
 #[test]
 fn an_earlier_end_never_shortens() {
     let (mut script, _) = Script::holding(1, &[lease(7, 0, 300)]);

@@ -275,17 +275,18 @@ impl Keeper {
     }
 
     /// Allows no more than the namespace does: operators, fences and other holders rely on its
-    /// limits, whatever this generator was made with.
+    /// limits, whatever this generator was made with. Another store may have others, so what is
+    /// asked for stays the same.
     fn limit(&mut self, max_ttl: u32, max_skew: u32) {
-        self.options.ttl = self.options.ttl.min(max_ttl);
-        self.options.max_skew = self.options.max_skew.min(max_skew);
+        self.longest = self.options.ttl.min(max_ttl);
+        self.max_skew = self.options.max_skew.min(max_skew);
     }
 
     /// Sets the timers after a reply that granted everything that was asked for.
     fn succeeded(&mut self, store_now: i64, asked: Reading) {
         let granted = self.window_end().map_or(0, |end| end.saturating_sub(store_now));
         let granted = u32::try_from(granted.max(1)).unwrap_or(u32::MAX);
-        self.ttl = self.options.ttl.min(granted);
+        self.ttl = self.longest.min(granted);
         self.last_success = Some(asked);
         let third = Duration::from_secs(self.ttl.into()) / 3;
         self.renew_at = asked.boot + third.mul_f64(1.0 - 0.2 * self.fraction());

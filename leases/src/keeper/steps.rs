@@ -115,7 +115,7 @@ impl Keeper {
         let boot = now.boot.as_nanos().cast_signed() - good.boot.as_nanos().cast_signed();
         let step = wall - boot;
         // The two clocks are not read at the same instant.
-        let allowed = Duration::from_secs(self.options.max_skew.max(1).into());
+        let allowed = Duration::from_secs(self.max_skew.max(1).into());
         if step.unsigned_abs() <= allowed.as_nanos() {
             return;
         }
@@ -125,7 +125,7 @@ impl Keeper {
                 "the machine's clock has stepped by {} seconds; at most {} are allowed; a new \
                  lease is needed",
                 step / 1_000_000_000,
-                self.options.max_skew
+                self.max_skew
             ),
         );
         self.last_error = Some((error, now.second()));

@@ -80,8 +80,9 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
     }
 
     /// Sets the length of a lease in seconds, at least six times the largest skew and at most
-    /// 86 400; 300 by default. The generator survives a store outage of up to two thirds of it. When
-    /// a process is killed, its node id stays reserved for up to that long.
+    /// 86 400; 300 by default. An existing namespace grants no more than its longest. The generator
+    /// survives a store outage of up to two thirds of the lease. When a process is killed, its node
+    /// id stays reserved for up to that long.
     #[must_use]
     pub fn ttl(mut self, seconds: u32) -> Self {
         self.options.ttl = seconds;
@@ -89,7 +90,8 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
     }
 
     /// Sets the largest difference between two clocks in seconds, 0 to a sixth of the ttl; 5 by
-    /// default. An existing namespace keeps the value that it was created with.
+    /// default. An existing namespace keeps the value that it was created with, and that counts if it
+    /// is smaller.
     #[must_use]
     pub fn max_skew(mut self, seconds: u32) -> Self {
         self.options.max_skew = seconds;

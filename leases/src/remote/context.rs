@@ -43,17 +43,23 @@ impl Context {
         self.channel.run(statement).await
     }
 
-    /// Returns roughly what the machine's clock shows by now.
-    pub(crate) fn later(&self) -> i64 {
-        let passed = boot().saturating_sub(self.since).as_secs();
-        self.now.saturating_add(i64::try_from(passed).unwrap_or(0))
+    /// Returns how many whole seconds this operation has taken so far.
+    fn passed(&self) -> i64 {
+        i64::try_from(boot().saturating_sub(self.since).as_secs()).unwrap_or(0)
     }
 
-    /// Takes the server's clock in an answer, and returns how many seconds have passed since this
-    /// operation's first answer.
+    /// Returns roughly what the machine's clock shows by now.
+    pub(crate) fn later(&self) -> i64 {
+        self.now.saturating_add(self.passed())
+    }
+
+    /// Takes the server's clock in an answer, and returns how many seconds it has gone on since this
+    /// operation's first answer. No more than have passed: it may have been set, or be the clock of
+    /// another server.
     pub(crate) fn waited(&self, clock: Option<i64>) -> i64 {
         let Some(clock) = clock else { return 0 };
-        clock.saturating_sub(*self.begun.get_or_init(|| clock)).max(0)
+        let gone_on = clock.saturating_sub(*self.begun.get_or_init(|| clock));
+        gone_on.clamp(0, self.passed().saturating_add(1))
     }
 
     pub(crate) fn namespace(&self) -> &Namespace {

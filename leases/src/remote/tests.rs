@@ -133,6 +133,23 @@ fn what_comes_too_late_is_not_written() {
     }
 }
 
+/// A server whose clock is set in the middle of an operation, or that another one replaces, has not
+/// kept the client waiting.
+#[test]
+fn a_clock_that_is_set_meanwhile_is_no_wait() {
+    for protocol in protocols() {
+        let (mut table, request) = (table(), request());
+        let outcome = converse(protocol.begin(&request, NOW), |_, statement| {
+            if Table::writes(statement) {
+                table.clock = NOW + 400;
+            }
+            table.answer(statement)
+        });
+        let skewed = Acquired::ClockSkew { store_now: NOW + 400, max_skew: 5 };
+        assert_eq!(outcome_of(&request, outcome), Ok(skewed));
+    }
+}
+
 /// The estimate of a server's clock is never earlier than the clock was, whatever this machine's
 /// clock shows.
 #[test]
